@@ -1,0 +1,45 @@
+"""Cost models: what is believed of a schedule before it is run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search_spaces.space import Schedule
+from search_spaces.task import Task
+
+Floats = NDArray[np.float64]
+
+
+class CostModel(ABC):
+    """Predicts which schedules of a task are fast.
+
+    Args:
+        task: The task; gives features their meaning.
+        seed: For whatever is random in fitting.
+    """
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self.task = task
+        self.seed = seed
+
+    @abstractmethod
+    def fit(self, schedules: Sequence[Schedule], seconds: Floats) -> None:
+        """Learns from all measurements so far.
+
+        Args:
+            schedules: What was measured.
+            seconds: Its times, shape (n,), `inf` where it failed.
+        """
+
+    @property
+    @abstractmethod
+    def ready(self) -> bool:
+        """Whether it has learnt enough to be asked."""
+
+    @abstractmethod
+    def predict(self, schedules: Sequence[Schedule]) -> Floats:
+        """Scores of shape (n,), lower is faster; only their order matters."""

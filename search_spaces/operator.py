@@ -1,0 +1,192 @@
+"""Operators and workloads: what is computed, apart from how.
+
+An operator file imports nothing heavy. Array and compiler namespaces (numpy or torch as `xp`, `torch`, TVM's
+`te` and `topi`) are passed in by the one place that has loaded them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from search_spaces.errors import InvalidWorkload, UnknownName
+from search_spaces.space import digest
+
+if TYPE_CHECKING:
+    from search_spaces.sketch import Sketch
+
+ITEMSIZE: Mapping[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "int8": 1}
+# Relative spacing of the values of a dtype: the unit in which results are compared.
+EPSILON: Mapping[str, float] = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
+Launch = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension or flag of an operator.
+
+    Attributes:
+        name: As in `--shape NAME=VALUE`.
+        meaning: Shown by `autotune ops`.
+        least: Smallest value allowed.
+        choices: The only values allowed; () for any from `least` up.
+    """
+
+    name: str
+    meaning: str
+    least: int = 1
+    choices: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One argument: inputs come first, outputs last, all dense and row-major."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    output: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        size = ITEMSIZE[self.dtype]
+        for extent in self.shape:
+            size *= extent
+        return size
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What must be done at least: the roofline's two numbers.
+
+    Attributes:
+        operations: Arithmetic operations, a multiply-add counted as two.
+        bytes: Device memory moved if every input is read and every output written once.
+    """
+
+    operations: float
+    bytes: float
+
+
+@dataclass(frozen=True)
+class Workload:
+    """An operator with concrete axes and dtype.
+
+    Attributes:
+        operator: The operator's name.
+        axes: Name and value, in the operator's order.
+        dtype: Of the tensors; products are accumulated in float32.
+    """
+
+    operator: str
+    axes: tuple[tuple[str, int], ...]
+    dtype: str
+
+    def __getitem__(self, axis: str) -> int:
+        return self._values[axis]
+
+    @cached_property
+    def _values(self) -> dict[str, int]:
+        return dict(self.axes)
+
+    def __str__(self) -> str:
+        return f"{self.operator} {','.join(f'{k}={v}' for k, v in self.axes)} {self.dtype}"
+
+    @cached_property
+    def key(self) -> str:
+        """A short stable hash."""
+        return digest([self.operator, [list(a) for a in self.axes], self.dtype])
+
+
+class Operator(ABC):
+    """What is computed. Stateless; one instance serves every workload.
+
+    Class attributes:
+        name: Name on the command line, also in records.
+        summary: One line for `autotune ops`.
+        axes: In order.
+        dtypes: Those it can be asked with.
+    """
+
+    name: str
+    summary: str
+    axes: tuple[Axis, ...]
+    dtypes: tuple[str, ...]
+
+    @abstractmethod
+    def defaults(self, kind: str) -> Mapping[str, int | str]:
+        """Axes and `dtype` where the user names none, for target kind "cuda" or "llvm"."""
+
+    @abstractmethod
+    def tensors(self, workload: Workload) -> tuple[TensorSpec, ...]:
+        """Arguments in order, outputs last."""
+
+    @abstractmethod
+    def cost(self, workload: Workload) -> Cost:
+        """Operations and bytes of the workload."""
+
+    @abstractmethod
+    def reference(self, workload: Workload, xp: Any, *inputs: Any) -> tuple[Any, ...]:
+        """The outputs from float64 inputs, in float64.
+
+        Args:
+            workload: The workload.
+            xp: An array namespace of the array API standard for the inputs (numpy's or torch's).
+            inputs: The inputs upcast to float64.
+        """
+
+    def reduction_length(self, workload: Workload) -> int:
+        """Number of terms summed into one output element; scales the tolerance."""
+        return 1
+
+    def check(self, workload: Workload) -> None:
+        """Raises InvalidWorkload where axes do not go together."""
+
+    def compute(self, workload: Workload, te: Any, topi: Any) -> tuple[Any, ...] | None:
+        """TE tensors, inputs first, outputs last, for TVM's sketches; None where there is no TE definition."""
+        return None
+
+    def numpy_library(
+        self, workload: Workload, np: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Mapping[str, Launch]:
+        """What a numpy user would call, by name, each writing `outputs` if it can."""
+        return {}
+
+    def torch_library(
+        self, workload: Workload, torch: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Mapping[str, Launch]:
+        """What a torch user would call, by name, at its best: `out=` given, best backend chosen."""
+        return {}
+
+    def sketches(self) -> Sequence[Sketch]:
+        """Sketches of its own, in addition to those in `search_spaces/sketches`."""
+        return ()
+
+    def workload(self, kind: str = "cuda", dtype: str | None = None, **axes: int) -> Workload:
+        """Builds a workload, filling in the defaults of target kind `kind`.
+
+        Raises:
+            UnknownName: An axis or dtype that the operator does not have.
+            InvalidWorkload: A value that it cannot take.
+        """
+        known = {a.name: a for a in self.axes}
+        for name, value in axes.items():
+            if name not in known:
+                raise UnknownName.of(f"axis of {self.name}", name, known)
+            axis = known[name]
+            if value < axis.least or (axis.choices and value not in axis.choices):
+                allowed = " or ".join(map(str, axis.choices)) or f"{axis.least} or more"
+                raise InvalidWorkload(f"{self.name}: {name}={value} is impossible", f"{name} must be {allowed}")
+        given = dict(self.defaults(kind))
+        default_dtype = str(given.pop("dtype"))
+        given.update(axes)
+        chosen = dtype or default_dtype
+        if chosen not in self.dtypes:
+            raise UnknownName.of(f"dtype for {self.name}", chosen, self.dtypes)
+        made = Workload(self.name, tuple((a.name, int(given[a.name])) for a in self.axes), chosen)
+        self.check(made)
+        return made

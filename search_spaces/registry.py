@@ -1,0 +1,102 @@
+"""The folder is the registry: a plug-in's name is its file's name.
+
+`find("autotune.strategies", "xgb", "strategy")` imports `autotune/strategies/xgb.py` and takes its attribute
+`STRATEGY`. A dotted module (`mypkg.annealing`) or a file (`my_op.py:MyOp`) works in the same place.
+This is the only module that imports by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from search_spaces.errors import AutotuneError, MissingDependency, UnknownName
+
+
+def names(package: str) -> tuple[str, ...]:
+    """Plug-ins of `package` in alphabetical order; importing none of them."""
+    folder = importlib.import_module(package)
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(folder.__path__) if not m.ispkg and m.name != "base"))
+
+
+def find(package: str, name: str, what: str) -> Any:
+    """The plug-in called `name`: attribute `what` in capitals of its module.
+
+    Args:
+        package: Folder of the plug-ins, dotted.
+        name: A file's name in it, a dotted module elsewhere, or `file.py:Name`.
+        what: The kind of plug-in in singular ("operator"), for the attribute and for errors.
+
+    Raises:
+        UnknownName: No such plug-in.
+        AutotuneError: The file or module does not hold one.
+    """
+    attribute = what.upper().replace(" ", "_")
+    if ".py" in name:
+        path, _, chosen = name.partition(":")
+        module = load_file(Path(path))
+        return _attribute(module, chosen or attribute, name, what)
+    if name in names(package):
+        return _attribute(importlib.import_module(f"{package}.{name}"), attribute, name, what)
+    if "." in name:
+        dotted, _, chosen = name.partition(":")
+        try:
+            return _attribute(importlib.import_module(dotted), chosen or attribute, name, what)
+        except ModuleNotFoundError as error:
+            raise UnknownName.of(what, name, names(package)) from error
+    raise UnknownName.of(what, name, names(package))
+
+
+def _attribute(module: ModuleType, attribute: str, name: str, what: str) -> Any:
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise AutotuneError(f"'{name}' holds no {what} called {attribute}", f"define it in {module.__file__}")
+    return found
+
+
+def load_file(path: Path) -> ModuleType:
+    """Imports a Python file once per content of its path, under a name that cannot hide an installed module."""
+    path = path.expanduser().resolve()
+    name = f"_autotune_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    if not path.is_file():
+        raise AutotuneError(f"no file {path}", "write path/to/my_op.py:MyOp")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise AutotuneError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}", "mend it and run again"
+        ) from error
+    return module
+
+
+def optional(module: str, extra: str) -> ModuleType:
+    """Imports an optional package, or says which extra brings it.
+
+    Raises:
+        MissingDependency: The package is absent or does not import.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingDependency(
+            f"{package} is not usable here ({error})", f"pip install 'kernel-autotune[{extra}]'"
+        ) from error
+
+
+def available(module: str) -> bool:
+    """Whether `module` is installed, without importing it."""
+    return importlib.util.find_spec(module) is not None

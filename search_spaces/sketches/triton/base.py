@@ -1,0 +1,98 @@
+"""What every Triton sketch gives the Triton code generator: a kernel, and how one schedule launches it."""
+
+from __future__ import annotations
+
+import importlib.util
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from search_spaces.sketch import Sketch
+from search_spaces.space import Schedule
+
+if TYPE_CHECKING:
+    from search_spaces.task import Task
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """A tensor passed by address.
+
+    Attributes:
+        tensor: Name of the TensorSpec.
+    """
+
+    tensor: str
+
+
+@dataclass(frozen=True)
+class DescriptorArgument:
+    """A tensor passed as a TMA descriptor made on the host.
+
+    Attributes:
+        tensor: Name of the TensorSpec.
+        shape: The view of the tensor that the descriptor describes, row-major.
+        block: The block that one copy moves, same rank.
+    """
+
+    tensor: str
+    shape: tuple[int, ...]
+    block: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """An integer passed at run time, never specialised by value."""
+
+    value: int
+
+
+Argument = TensorArgument | DescriptorArgument | ScalarArgument
+
+
+@dataclass(frozen=True)
+class TritonLaunch:
+    """How one schedule is compiled and launched.
+
+    Attributes:
+        arguments: Kernel parameter name -> argument, in the kernel's parameter order.
+        constants: Kernel parameter name -> constexpr value.
+        grid: Number of programs in x, y, z.
+        num_warps: Warps of a program.
+        num_stages: Depth of software pipelining.
+        maxnreg: Register cap per thread, None for none.
+    """
+
+    arguments: Mapping[str, Argument]
+    constants: Mapping[str, int | float | bool | str]
+    grid: tuple[int, int, int]
+    num_warps: int
+    num_stages: int
+    maxnreg: int | None = None
+
+
+class TritonSketch(Sketch):
+    """A sketch whose programs are one `@triton.jit` kernel with constexpr parameters.
+
+    Class attributes:
+        kernel: `module:function` of the jitted function; the module is imported only where Triton is used.
+            A sketch in a user's own file writes `:function` for a kernel in that same file.
+    """
+
+    generator = "triton"
+    kernel: str
+
+    @abstractmethod
+    def launch(self, task: Task, schedule: Schedule) -> TritonLaunch:
+        """Arguments, constants, grid and compiler options of `schedule`."""
+
+    def sources(self) -> tuple[Path, ...]:
+        """The sketch's file and its kernel's."""
+        module = self.kernel.partition(":")[0]
+        if not module:
+            return super().sources()
+        spec = importlib.util.find_spec(module)
+        assert spec is not None and spec.origin is not None, f"{self.name}: no module {module}"
+        return (*super().sources(), Path(spec.origin))
