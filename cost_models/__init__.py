@@ -1,0 +1,1 @@
+"""What is believed of a schedule before it is run."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cost_models.features import Features
 from search_spaces.space import Schedule
-from search_spaces.task import Task
 
 Floats = NDArray[np.float64]
 
@@ -18,12 +18,12 @@ class CostModel(ABC):
     """Predicts which schedules of a task are fast.
 
     Args:
-        task: The task; gives features their meaning.
+        features: Of the task's schedules; `Features.of_task(task)` builds them.
         seed: For whatever is random in fitting.
     """
 
-    def __init__(self, task: Task, seed: int) -> None:
-        self.task = task
+    def __init__(self, features: Features, seed: int) -> None:
+        self.features = features
         self.seed = seed
 
     @abstractmethod
@@ -42,4 +42,4 @@ class CostModel(ABC):
 
     @abstractmethod
     def predict(self, schedules: Sequence[Schedule]) -> Floats:
-        """Scores of shape (n,), lower is faster; only their order matters."""
+        """Scores of shape (n,), lower is faster; only their order matters. Zeros while it is not ready."""

@@ -160,7 +160,7 @@ DEVICE_MODELS: tuple[DeviceModel, ...] = (
 
 def cuda_limits(arch: str) -> Limits:
     """The limits of `arch` (`sm_80`; the `a` and `f` suffixes of `sm_90a`, `sm_100f` change no limit)."""
-    found = CUDA_LIMITS.get(arch.rstrip("af"))
+    found = CUDA_LIMITS.get(arch[:-1] if arch.endswith(("a", "f")) else arch)
     if found is None:
         raise UnknownName.of("CUDA arch", arch, CUDA_LIMITS)
     return found

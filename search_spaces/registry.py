@@ -38,18 +38,20 @@ def find(package: str, name: str, what: str) -> Any:
         AutotuneError: The file or module does not hold one.
     """
     attribute = what.upper().replace(" ", "_")
-    if ".py" in name:
-        path, _, chosen = name.partition(":")
-        module = load_file(Path(path))
-        return _attribute(module, chosen or attribute, name, what)
+    place, _, chosen = name.partition(":")
+    if place.endswith(".py"):
+        return _attribute(load_file(Path(place)), chosen or attribute, name, what)
     if name in names(package):
         return _attribute(importlib.import_module(f"{package}.{name}"), attribute, name, what)
-    if "." in name:
-        dotted, _, chosen = name.partition(":")
+    if "." in place and not place.startswith("."):
         try:
-            return _attribute(importlib.import_module(dotted), chosen or attribute, name, what)
+            module = importlib.import_module(place)
         except ModuleNotFoundError as error:
+            # A package that the named module itself imports is missing: that is not a wrong name.
+            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+                raise
             raise UnknownName.of(what, name, names(package)) from error
+        return _attribute(module, chosen or attribute, name, what)
     raise UnknownName.of(what, name, names(package))
 
 
@@ -61,7 +63,7 @@ def _attribute(module: ModuleType, attribute: str, name: str, what: str) -> Any:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Imports a Python file once per content of its path, under a name that cannot hide an installed module."""
+    """Imports a Python file once, under a name that cannot hide an installed module."""
     path = path.expanduser().resolve()
     name = f"_autotune_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     if name in sys.modules:
@@ -69,7 +71,8 @@ def load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise AutotuneError(f"no file {path}", "write path/to/my_op.py:MyOp")
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -98,5 +101,5 @@ def optional(module: str, extra: str) -> ModuleType:
 
 
 def available(module: str) -> bool:
-    """Whether `module` is installed, without importing it."""
+    """Whether the top-level package `module` is installed, without importing it."""
     return importlib.util.find_spec(module) is not None

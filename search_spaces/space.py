@@ -1,4 +1,4 @@
-"""Knobs, constraints, schedules and the space they span.
+"""The space of schedules that knobs and constraints span.
 
 A space is a tree: the first decision is the sketch, the next ones are that sketch's knobs in order.
 `options(prefix)` gives the legal values of the next decision; sampling, mutation, enumeration, beam
@@ -7,145 +7,34 @@ search and a policy's action mask are all written over it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from search_spaces.errors import InvalidSchedule, UnknownName
+from search_spaces.errors import UnknownName
+from search_spaces.knob import Constraint, Family, Knob
+from search_spaces.schedule import SKETCH, Schedule, Value, digest, text
 
-Value = int | str | bool | tuple[int, ...]
-SKETCH = "sketch"
+__all__ = [
+    "SKETCH",
+    "Constraint",
+    "Family",
+    "Knob",
+    "Schedule",
+    "ScheduleSpace",
+    "SketchSpace",
+    "SpaceSize",
+    "Value",
+    "digest",
+]
 
-
-class Family(StrEnum):
-    """What a knob decides, by the names that users look for."""
-
-    TILE_SIZES = "tile sizes"
-    VECTOR_WIDTH = "vector width"
-    LOOP_ORDER = "loop order"
-    SHARED_MEMORY = "shared-memory allocation"
-    WARPS = "warps"
-    REGISTERS = "registers"
-    UNROLLING = "unrolling"
-    PERSISTENCE = "persistence"
-    PARALLELISM = "parallelism"
-
-
-@dataclass(frozen=True)
-class Knob:
-    """One decision of a sketch.
-
-    Attributes:
-        name: Unique within its sketch.
-        family: What it decides.
-        values: The candidates, at least one, all of one type.
-        runtime: True where changing it needs no new binary.
-    """
-
-    name: str
-    family: Family
-    values: tuple[Value, ...]
-    runtime: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.values or len(set(self.values)) != len(self.values):
-            raise ValueError(f"knob {self.name}: values must be present and distinct, got {self.values}")
-
-
-@dataclass(frozen=True)
-class Constraint:
-    """A limit that a schedule must keep, asked as soon as the knobs it names are decided.
-
-    Attributes:
-        reason: What a schedule that breaks it does wrong, as shown to users ("needs more shared memory than ...").
-        knobs: Names whose values `holds` takes, in this order.
-        holds: Whether the values keep the limit.
-    """
-
-    reason: str
-    knobs: tuple[str, ...]
-    holds: Callable[..., bool]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A point in a space: the sketch's name and a value for each of its knobs; a shorter one is a prefix."""
-
-    items: tuple[tuple[str, Value], ...] = ()
-
-    def __getitem__(self, name: str) -> Value:
-        for key, value in self.items:
-            if key == name:
-                return value
-        raise KeyError(name)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __str__(self) -> str:
-        knobs = " ".join(f"{k}={_text(v)}" for k, v in self.items[1:])
-        return f"{self.sketch} {knobs}".strip()
-
-    @property
-    def sketch(self) -> str:
-        """The name of the sketch, "" in the empty prefix."""
-        return str(self.items[0][1]) if self.items else ""
-
-    @property
-    def knobs(self) -> dict[str, Value]:
-        """The knobs alone, in order."""
-        return dict(self.items[1:])
-
-    def integer(self, name: str) -> int:
-        """The value of an integer knob."""
-        value = self[name]
-        if not isinstance(value, int):
-            raise InvalidSchedule(f"knob {name} is {value!r}, not an integer")
-        return value
-
-    def extended(self, name: str, value: Value) -> Schedule:
-        """This prefix with one more decision."""
-        return Schedule((*self.items, (name, value)))
-
-    def to_json(self) -> dict[str, object]:
-        """A plain dict, tuples as lists; `from_json` is its inverse."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in self.items}
-
-    @staticmethod
-    def from_json(data: Mapping[str, object]) -> Schedule:
-        """Reads what `to_json` wrote, or raises InvalidSchedule."""
-        if next(iter(data), None) != SKETCH:
-            raise InvalidSchedule(f"a schedule starts with its '{SKETCH}', got {list(data)[:3]}")
-        return Schedule(tuple((k, _value(k, v)) for k, v in data.items()))
-
-    @cached_property
-    def key(self) -> str:
-        """A short stable hash of the schedule."""
-        return digest(self.to_json())
-
-
-def digest(data: object) -> str:
-    """First 16 hex digits of the sha256 of the canonical JSON of `data`."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
-
-
-def _text(value: Value) -> str:
-    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _value(name: str, value: object) -> Value:
-    if isinstance(value, (int, str)):
-        return value
-    if isinstance(value, (list, tuple)) and all(isinstance(v, int) for v in value):
-        return tuple(value)
-    raise InvalidSchedule(f"knob {name} has the value {value!r}, which no knob can have")
+# Draws tried before `sample` descends the tree instead: where one in a hundred is legal it is still sampled uniformly.
+_BLOCKS, _BLOCK = 8, 32
 
 
 @dataclass(frozen=True)
@@ -156,19 +45,49 @@ class SketchSpace:
     knobs: tuple[Knob, ...]
     constraints: tuple[Constraint, ...] = ()
 
+    def __post_init__(self) -> None:
+        names = [k.name for k in self.knobs]
+        if len({SKETCH, *names}) != len(names) + 1:
+            raise ValueError(f"{self.sketch}: knob names must be distinct and none '{SKETCH}', got {names}")
+        for constraint in self.constraints:
+            if not constraint.knobs or not set(constraint.knobs) <= set(names):
+                raise ValueError(f"{self.sketch}: the limit '{constraint.reason}' names {constraint.knobs} of {names}")
+
     @cached_property
     def cartesian(self) -> int:
         """Combinations before any limit."""
         return math.prod(len(k.values) for k in self.knobs)
 
     @cached_property
+    def position(self) -> Mapping[str, int]:
+        """The place of each knob in the order of decisions."""
+        return {k.name: i for i, k in enumerate(self.knobs)}
+
+    @cached_property
+    def allowed(self) -> tuple[frozenset[Value], ...]:
+        """For each knob its values, for fast membership."""
+        return tuple(frozenset(k.values) for k in self.knobs)
+
+    @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        return np.array([len(k.values) for k in self.knobs], np.int64)
+
+    @cached_property
     def _due(self) -> tuple[tuple[Constraint, ...], ...]:
         """For each knob the constraints that it completes."""
-        order = {k.name: i for i, k in enumerate(self.knobs)}
         due: list[list[Constraint]] = [[] for _ in self.knobs]
         for constraint in self.constraints:
-            due[max(order[name] for name in constraint.knobs)].append(constraint)
+            due[max(self.position[name] for name in constraint.knobs)].append(constraint)
         return tuple(map(tuple, due))
+
+    @cached_property
+    def _naming(self) -> tuple[tuple[Constraint, ...], ...]:
+        """For each knob the constraints that its value can break."""
+        return tuple(tuple(c for c in self.constraints if k.name in c.knobs) for k in self.knobs)
+
+    def at(self, values: Mapping[str, Value]) -> Schedule:
+        """The schedule with these values of the first knobs."""
+        return Schedule(((SKETCH, self.sketch), *values.items()))
 
     def broken(self, values: Mapping[str, Value], depth: int) -> Constraint | None:
         """The first constraint completed by knob number `depth` that `values` break."""
@@ -176,6 +95,46 @@ class SketchSpace:
             if not constraint.holds(*(values[name] for name in constraint.knobs)):
                 return constraint
         return None
+
+    def keeps(self, values: Mapping[str, Value], depth: int) -> bool:
+        """Whether a complete legal point stays legal after knob number `depth` was changed to what `values` hold."""
+        return all(c.holds(*(values[name] for name in c.knobs)) for c in self._naming[depth])
+
+    def draw(self, rng: np.random.Generator, given: Mapping[str, Value]) -> dict[str, Value] | None:
+        """Random values of the knobs after `given`: uniform over legal points where those are not rare."""
+        decided = len(given)
+        free = list(enumerate(self.knobs[decided:], start=decided))
+        for _ in range(_BLOCKS):
+            for picks in rng.integers(self._counts[decided:], size=(_BLOCK, len(free))).tolist():
+                values = dict(given)
+                for (depth, knob), pick in zip(free, picks, strict=True):
+                    values[knob.name] = knob.values[pick]
+                    if self._due[depth] and self.broken(values, depth) is not None:
+                        break
+                else:
+                    return values
+        return self.descend(given, lambda knob: (knob.values[i] for i in rng.permutation(len(knob.values))))
+
+    def descend(self, given: Mapping[str, Value], order: Callable[[Knob], Iterable[Value]]) -> dict[str, Value] | None:
+        """Depth first the first legal values after `given`, each knob's tried in `order`; checks only those tried."""
+        values = dict(given)
+        decided = len(given)
+        tried: list[Iterator[Value]] = []
+        while decided + len(tried) < len(self.knobs):
+            tried.append(iter(order(self.knobs[decided + len(tried)])))
+            while tried and not self._advance(values, decided + len(tried) - 1, tried[-1]):
+                tried.pop()
+            if not tried:
+                return None
+        return values
+
+    def _advance(self, values: dict[str, Value], depth: int, candidates: Iterator[Value]) -> bool:
+        """Sets knob number `depth` to the next candidate that breaks nothing."""
+        for value in candidates:
+            values[self.knobs[depth].name] = value
+            if self.broken(values, depth) is None:
+                return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -223,7 +182,7 @@ class ScheduleSpace:
         shape = [
             [
                 s.sketch,
-                [[k.name, k.family, list(map(_text, k.values))] for k in s.knobs],
+                [[k.name, k.family, list(map(repr, k.values))] for k in s.knobs],
                 [c.reason for c in s.constraints],
             ]
             for s in self.sketches
@@ -234,6 +193,10 @@ class ScheduleSpace:
     def cartesian(self) -> int:
         """Combinations before any limit."""
         return sum(s.cartesian for s in self.sketches)
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        return np.array([math.log1p(s.cartesian) for s in self.sketches])
 
     def options(self, prefix: Schedule) -> tuple[Value, ...]:
         """Legal values of the next decision; () where the schedule is complete or the prefix is a dead end.
@@ -271,8 +234,8 @@ class ScheduleSpace:
             return f"its knobs are not those of {schedule.sketch}"
         values = schedule.knobs
         for depth, knob in enumerate(sketch.knobs):
-            if values[knob.name] not in knob.values:
-                return f"{knob.name}={_text(values[knob.name])} is not a value of that knob"
+            if values[knob.name] not in sketch.allowed[depth]:
+                return f"{knob.name}={text(values[knob.name])} is not a value of that knob"
             constraint = sketch.broken(values, depth)
             if constraint is not None:
                 return constraint.reason
@@ -292,33 +255,60 @@ class ScheduleSpace:
         return None
 
     def sample(self, rng: np.random.Generator, prefix: Schedule | None = None) -> Schedule | None:
-        """A random legal completion of `prefix`: sketches by size, then uniform over each decision's options."""
+        """A random legal completion of `prefix`: sketches by the logarithm of their size, None where there is none."""
+        if prefix is not None and prefix.items:
+            sketch = self.sketch(prefix.sketch)
+            values = sketch.draw(rng, prefix.knobs)
+            return None if values is None else sketch.at(values)
+        # Smallest of exponential waiting times: a weighted order without replacement.
+        for pick in np.argsort(rng.exponential(size=len(self.sketches)) / self._weights):
+            sketch = self.sketches[int(pick)]
+            values = sketch.draw(rng, {})
+            if values is not None:
+                return sketch.at(values)
+        return None
 
-        def shuffled(at: Schedule, options: tuple[Value, ...]) -> Sequence[Value]:
-            if not at.items and len(options) > 1:
-                weights = np.array([math.log1p(self.sketch(str(o)).cartesian) for o in options])
-                picks = rng.choice(len(options), size=len(options), replace=False, p=weights / weights.sum())
-            else:
-                picks = rng.permutation(len(options))
-            return [options[i] for i in picks]
-
-        return self.complete(prefix or Schedule(), shuffled)
+    def changed(self, schedule: Schedule, knob: str, value: Value) -> Schedule | None:
+        """The legal `schedule` with another value of one knob, None where that breaks a limit."""
+        sketch = self.sketch(schedule.sketch)
+        values = schedule.knobs
+        values[knob] = value
+        return sketch.at(values) if sketch.keeps(values, sketch.position[knob]) else None
 
     def neighbours(self, schedule: Schedule, rng: np.random.Generator) -> Iterator[Schedule]:
-        """Every legal schedule that differs in exactly one knob, in random order."""
-        sketch = self.sketch(schedule.sketch)
-        moves = [(i, v) for i, k in enumerate(sketch.knobs, start=1) for v in k.values if v != schedule.items[i][1]]
+        """Every legal schedule that differs from the legal `schedule` in exactly one knob, in random order."""
+        now = schedule.knobs
+        moves = [(k.name, v) for k in self.sketch(schedule.sketch).knobs for v in k.values if v != now[k.name]]
         for move in rng.permutation(len(moves)):
-            index, value = moves[move]
-            items = list(schedule.items)
-            items[index] = (items[index][0], value)
-            changed = Schedule(tuple(items))
-            if self.why_not(changed) is None:
+            knob, value = moves[move]
+            changed = self.changed(schedule, knob, value)
+            if changed is not None:
                 yield changed
 
     def mutate(self, schedule: Schedule, rng: np.random.Generator) -> Schedule | None:
-        """A random neighbour, or None where `schedule` has none."""
-        return next(self.neighbours(schedule, rng), None)
+        """A random neighbour, each knob being as likely to change; None where `schedule` has none."""
+        knobs = self.sketch(schedule.sketch).knobs
+        for pick in rng.permutation(len(knobs)):
+            knob = knobs[pick]
+            for index in rng.permutation(len(knob.values)):
+                changed = self.changed(schedule, knob.name, knob.values[index])
+                if changed is not None and changed != schedule:
+                    return changed
+        return None
+
+    def cross(self, first: Schedule, second: Schedule, rng: np.random.Generator) -> Schedule | None:
+        """A legal mixture of two schedules of one sketch: a value of neither only where both would break a limit."""
+        sketch = self.sketch(first.sketch)
+        one, other = first.knobs, second.knobs
+
+        def order(knob: Knob) -> Iterator[Value]:
+            pair = (one[knob.name], other[knob.name])
+            yield from pair if rng.random() < 0.5 else pair[::-1]
+            for index in rng.permutation(len(knob.values)):
+                yield knob.values[index]
+
+        values = sketch.descend({}, order)
+        return None if values is None else sketch.at(values)
 
     def __iter__(self) -> Iterator[Schedule]:
         """Every legal schedule, in the order of sketches, knobs and values."""
@@ -332,7 +322,7 @@ class ScheduleSpace:
                 stack.extend(prefix.extended(name, value) for value in reversed(self.options(prefix)))
 
     def size(self, rng: np.random.Generator, limit: int = 200_000) -> SpaceSize:
-        """Counts legal and refused schedules: exactly up to `limit` constrained combinations a sketch, else by sampling."""
+        """Counts legal and refused schedules: exactly up to `limit` constrained combinations a sketch, else sampled."""
         legal, exact = 0, True
         rejected: Counter[str] = Counter()
         for sketch in self.sketches:
@@ -350,10 +340,10 @@ def _sketch_size(sketch: SketchSpace, rng: np.random.Generator, limit: int) -> S
     factor = math.prod(len(k.values) for k in sketch.knobs if k.name not in named)
     combinations = math.prod(len(k.values) for k in knobs)
     exact = combinations <= limit
-    draws: Iterator[tuple[int, ...]] = (
+    draws: Iterator[Sequence[int]] = (
         np.ndindex(*(len(k.values) for k in knobs))
         if exact
-        else (tuple(int(rng.integers(len(k.values))) for k in knobs) for _ in range(limit // 10))
+        else iter(rng.integers([len(k.values) for k in knobs], size=(limit // 10, len(knobs))).tolist())
     )
     kept = 0
     rejected: Counter[str] = Counter()

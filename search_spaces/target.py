@@ -50,25 +50,29 @@ def parse_target(text: str, arch: str | None = None, default_arch: str | None = 
     Raises:
         AutotuneError: The text is no target, or no arch is known for CUDA.
     """
-    kind, *options = shlex.split(text) or [""]
+    try:
+        kind, *options = shlex.split(text) or [""]
+    except ValueError as error:
+        raise AutotuneError(f'target "{text}" cannot be read ({error})', "close its quotes") from error
     if kind not in KINDS:
         raise UnknownName.of("target", kind, KINDS)
     given: dict[str, str] = {}
     for option in options:
         name, _, value = option.lstrip("-").partition("=")
-        if name not in _OPTIONS[kind] or not value:
-            raise UnknownName.of(f"option of target {kind}", option, (f"-{o}=..." for o in _OPTIONS[kind]))
+        if name not in _OPTIONS[kind]:
+            raise UnknownName.of(f"option of target {kind}", f"-{name}", (f"-{o}" for o in _OPTIONS[kind]))
+        if not value:
+            raise AutotuneError(f"-{name} of target {kind} has no value", f"write -{name}=...")
         given[name] = value
     key = "arch" if kind == "cuda" else "mcpu"
-    if arch is not None:
-        if given.setdefault(key, arch) != arch:
-            raise AutotuneError(f"-arch={arch} contradicts --target '{text}'", "name the arch once")
+    if arch is not None and given.setdefault(key, arch) != arch:
+        raise AutotuneError(f"-arch={arch} contradicts --target '{text}'", "name the arch once")
     if kind == "cuda":
         named = given.get("arch") or default_arch
         if named is None:
             raise AutotuneError("no arch for target cuda and no CUDA device here", "add for example -arch=sm_80")
         return Target("cuda", named)
     cores = given.get("num-cores", "0")
-    if not cores.isdigit():
+    if not cores.isdecimal():
         raise AutotuneError(f"-num-cores={cores} is not a whole number", "write for example -num-cores=8")
     return Target("llvm", given.get("mcpu", ""), int(cores))

@@ -1,0 +1,1 @@
+"""Devices that candidates run on, one file each."""

@@ -1,0 +1,1 @@
+"""Search strategies, one file each; the file is the name on the command line."""

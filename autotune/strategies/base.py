@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,9 @@ from numpy.typing import NDArray
 from search_spaces.space import Schedule, ScheduleSpace
 
 Score = Callable[[Sequence[Schedule]], NDArray[np.float64]]
+# Random draws in a row that were all seen before; then what is left of the space is enumerated.
+_DRAWS = 64
+_CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -36,8 +42,13 @@ class Strategy(ABC):
     Args:
         space: The space to search.
         rng: The only source of randomness.
-        score: A cost model's belief of many schedules at once: lower is faster; None until it has learnt enough.
+        score: A cost model's belief of many schedules at once: lower is faster. While the model has not learnt
+            enough it returns zeros, so that no schedule is preferred; None where the strategy uses no model.
             Called as often as needed; the model behind it is refitted between calls.
+
+    Attributes:
+        seen: Every legal schedule asked or told.
+        told: Legal schedules with their latest seconds, `inf` where they failed.
     """
 
     # True where the tuner should fit a cost model and pass its score.
@@ -47,6 +58,9 @@ class Strategy(ABC):
         self.space = space
         self.rng = rng
         self.score = score
+        self.seen: set[Schedule] = set()
+        self.told: dict[Schedule, float] = {}
+        self._leftovers = self._enumerated()
 
     @abstractmethod
     def ask(self, count: int) -> list[Schedule]:
@@ -54,4 +68,44 @@ class Strategy(ABC):
 
     def tell(self, results: Sequence[Result]) -> None:
         """Takes results in, also of schedules it never asked for."""
-        return None
+        for result in results:
+            if self.space.why_not(result.schedule) is None:
+                self.seen.add(result.schedule)
+                self.told[result.schedule] = result.seconds
+
+    def best(self, count: int) -> list[Schedule]:
+        """The fastest schedules told so far, at most `count`; none that failed."""
+        fine = ((seconds, s.key, s) for s, seconds in self.told.items() if math.isfinite(seconds))
+        return [s for _, _, s in heapq.nsmallest(count, fine)]
+
+    def fresh(self, prefix: Schedule | None = None) -> Schedule | None:
+        """A random legal schedule that was neither asked nor told, to be asked at once; None where none is left.
+
+        Under a `prefix` None may also mean that few are left there.
+        """
+        for _ in range(_DRAWS):
+            drawn = self.space.sample(self.rng, prefix)
+            if drawn is None:
+                return None
+            if drawn not in self.seen:
+                return drawn
+        return next(self._leftovers, None) if prefix is None else None
+
+    def fresh_many(self, count: int) -> list[Schedule]:
+        """At most `count` new schedules, marked as seen; fewer only where no more are left."""
+        asked: list[Schedule] = []
+        while len(asked) < count:
+            drawn = self.fresh()
+            if drawn is None:
+                break
+            self.seen.add(drawn)
+            asked.append(drawn)
+        return asked
+
+    def _enumerated(self) -> Iterator[Schedule]:
+        """What is left when drawing finds nothing new: the space in its order, shuffled in chunks."""
+        everything = iter(self.space)
+        while chunk := list(islice(everything, _CHUNK)):
+            for index in self.rng.permutation(len(chunk)):
+                if chunk[index] not in self.seen:
+                    yield chunk[index]

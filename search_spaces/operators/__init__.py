@@ -1,0 +1,1 @@
+"""Operators, one file each; the file is the name on the command line."""

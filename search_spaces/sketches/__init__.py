@@ -1,0 +1,1 @@
+"""Sketches by code generator."""

@@ -1,0 +1,1 @@
+"""Triton sketches, one file each."""

@@ -1,0 +1,1 @@
+"""TVM sketches, one file each."""

@@ -1,0 +1,81 @@
+"""The command line: finds the subcommand, turns errors into one line and a documented exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+
+import click
+
+from search_spaces import registry
+from search_spaces.errors import AutotuneError, ExitCode, UnknownName
+
+_COMMANDS = "autotune.commands"
+
+
+class _Commands(click.Group):
+    """Imports a subcommand's module only when it is called, so that `--help` stays fast."""
+
+    summaries = {
+        "run": "Tune an operator on a device and leave a tuned log.",
+        "space": "Show sketches, knobs and the size of an operator's schedule space.",
+        "best": "Show the best schedules of runs or tuned logs.",
+        "show": "Show the trials of a run.",
+        "ops": "List operators with their axes and dtypes.",
+        "doctor": "Show versions, devices, what is missing and how to get it.",
+        "completion": "Print the shell completion script.",
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.summaries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.summaries:
+            raise UnknownName.of("command", cmd_name, self.summaries)
+        command = registry.find(_COMMANDS, cmd_name, "command")
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.summaries.items()))
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"kernel-autotune {metadata.version('kernel-autotune')}")
+        ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def cli() -> None:
+    """Finds the fastest schedule of a kernel for your shapes, proves it, and leaves a tuned log.
+
+    \b
+    autotune run --op matmul --target llvm
+    autotune run --op attention --target cuda -arch=sm_80
+    """
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        sys.exit(cli.main(standalone_mode=False) or ExitCode.OK)
+    except AutotuneError as error:
+        _fail(str(error), error.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        _fail("stopped", ExitCode.INTERRUPTED)
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "autotune"
+        _fail(f"{error.format_message()} See '{where} --help'.", ExitCode.USAGE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(ExitCode.OK)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"autotune: {message}", err=True)
+    sys.exit(code)

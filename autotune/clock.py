@@ -1,0 +1,21 @@
+"""The one place that reads a clock."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+def monotonic() -> float:
+    """Seconds on a clock that never goes back."""
+    return time.monotonic()
+
+
+def nanoseconds() -> int:
+    """The finest clock of the host, for timing CPU kernels."""
+    return time.perf_counter_ns()
+
+
+def now() -> datetime:
+    """Date and time, UTC."""
+    return datetime.now(UTC)

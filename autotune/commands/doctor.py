@@ -1,0 +1,64 @@
+"""`autotune doctor`: versions, devices, what is missing and the command that mends it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from autotune.builders import GENERATORS, find_generator
+from autotune.devices.cpu import cpu_info
+from autotune.devices.cuda import cuda_info
+from autotune.environment import read_environment
+from search_spaces import registry
+
+_NEEDED_FOR = {
+    "tvm": ("schedules for llvm and portable CUDA ones", "pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi<0.1.15'"),
+    "xgboost": ("the cost model of strategy xgb", "pip install xgboost-cpu"),
+    "mlflow": ("logging to MLflow", "pip install mlflow-skinny"),
+    "triton": ("Triton sketches for CUDA", "pip install 'kernel-autotune[cuda]'"),
+    "torch": ("measuring on CUDA", "pip install 'kernel-autotune[cuda]'"),
+    "pynvml": ("finding CUDA devices", "pip install nvidia-ml-py"),
+}
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def command(as_json: bool) -> None:
+    """Show versions, devices, what is missing and how to get it."""
+    environment = read_environment()
+    missing = {name: _NEEDED_FOR[name] for name in _NEEDED_FOR if not registry.available(name)}
+    generators = {name: find_generator(name).missing() for name in registry.names(GENERATORS)}
+    devices = [d for d in (cpu_info(), cuda_info()) if d is not None]
+    if as_json:
+        data = {
+            "environment": environment,
+            "devices": devices,
+            "generators": generators,
+            "missing": {name: {"needed_for": why, "remedy": how} for name, (why, how) in missing.items()},
+        }
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+        return
+    console = Console()
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_row("python", environment.python)
+    table.add_row("system", environment.system)
+    for name, version in environment.versions.items():
+        table.add_row(name, version)
+    console.print(table, highlight=False)
+    for device in devices:
+        size = f"{device.memory_bytes / 2**30:.0f} GiB"
+        console.print(f"[green]device[/]   {device.kind}: {device.name}, {device.arch}, {size}", highlight=False)
+    if not any(d.kind == "cuda" for d in devices):
+        console.print("no CUDA device: --target cuda works with --compile-only and 'autotune space'", highlight=False)
+    for name, reason in generators.items():
+        state = "[green]ready[/]" if reason is None else f"[yellow]not usable[/]: {reason}"
+        console.print(f"generator {name}: {state}", highlight=False)
+    for name, (why, how) in missing.items():
+        console.print(f"[yellow]missing[/]  {name}, needed for {why}: {how}", highlight=False)
+
+
+COMMAND = command

@@ -1,0 +1,65 @@
+"""`autotune show`: the trials of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from autotune.display import duration, rate
+from autotune.journal import RunLog, load_runs
+from autotune.measurement import Status
+from autotune.records import TrialRecord
+from autotune.tuned_log import verified_counts
+
+
+@click.command("show")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--status", type=click.Choice([str(s) for s in Status]), help="Only trials that ended so.")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Trials shown, fastest first.")
+@click.option("--json", "as_json", is_flag=True, help="Print every trial as a line of JSON.")
+def command(path: Path, status: str | None, top: int, as_json: bool) -> None:
+    """Show the trials of a run, fastest first; failures with their reasons."""
+    console = Console()
+    for log in load_runs(path):
+        trials = [m for m in log.trials.values() if status is None or m.status == status]
+        if as_json:
+            for number, trial in enumerate(trials):
+                record = TrialRecord.of(log.runs[-1].run, number, 0.0, trial)
+                sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
+            continue
+        _print(log, status, top, console)
+
+
+def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:
+    run = log.runs[-1]
+    counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in verified_counts(log).items())
+    console.print(
+        f"[bold]{run.task.workload}[/] for {run.task.target} on {run.device.name}, strategy {run.strategy}, "
+        f"seed {run.seed}: {counts}",
+        highlight=False,
+    )
+    table = Table(box=None)
+    for name in ("time", "rate", "roofline", "samples"):
+        table.add_column(name, justify="right")
+    table.add_column("schedule, or why it failed", overflow="fold")
+    chosen = [m for m in log.trials.values() if status is None or m.status == status]
+    for trial in sorted(chosen, key=lambda m: m.seconds)[:top]:
+        if trial.status is Status.OK:
+            table.add_row(
+                duration(trial.seconds),
+                rate(run.operations, run.bytes, trial.seconds),
+                f"{run.floor_seconds / trial.seconds:.0%}",
+                str(len(trial.samples)),
+                str(trial.schedule),
+            )
+        else:
+            table.add_row("", "", "", "", f"{trial.status.replace('_', ' ')}: {trial.detail} [{trial.schedule}]")
+    console.print(table, highlight=False, markup=False)
+
+
+COMMAND = command

@@ -1,0 +1,92 @@
+"""Compiles candidates for a target that is not here and lists what each would use."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from autotune.builders import Builders, Built, find_generator
+from autotune.environment import set_defaults_for_children
+from autotune.occupancy import occupancy
+from autotune.process import preload
+from autotune.strategies.random import STRATEGY as RANDOM
+from autotune.tune import Settings, require_generators
+from search_spaces.errors import NothingValid
+from search_spaces.task import Task
+
+_MOST = 32
+
+
+def compile_only(task: Task, settings: Settings, console: Console, progress: Console, *, as_json: bool) -> None:
+    """Builds the default and random schedules, at most as many as `settings.trials`, and prints their resources.
+
+    Raises:
+        NothingValid: None of them compiled.
+    """
+    set_defaults_for_children()
+    require_generators(task)
+    rng = np.random.default_rng(settings.seed)
+    count = min(settings.trials, _MOST)
+    schedules = list(dict.fromkeys([task.default, *RANDOM(task.space, rng).ask(count)]))[:count]
+    preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
+    scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
+    builders = Builders(task, scratch, settings.jobs, settings.policy.build_seconds)
+    done: list[Built] = []
+    try:
+        steps = iter(track(schedules, f"compiling for {task.target}", console=progress, transient=True))
+
+        def keep(built: Built) -> None:
+            done.append(built)
+            next(steps, None)
+
+        builders.build_all(schedules, keep)
+    finally:
+        builders.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+    done.sort(key=lambda b: schedules.index(b.schedule))
+    if as_json:
+        sys.stdout.write(_json(task, done) + "\n")
+    else:
+        _print(task, done, console)
+    if not any(b.artifact for b in done):
+        raise NothingValid(f"none of {len(done)} schedules compiled for {task.target}", done[0].detail)
+
+
+def _json(task: Task, done: list[Built]) -> str:
+    rows = [
+        {
+            "schedule": b.schedule.to_json(),
+            "status": b.status,
+            "detail": b.detail,
+            "build_seconds": b.seconds,
+            "resources": b.artifact.resources if b.artifact else None,
+            "occupancy": occupancy(b.artifact.resources, task.hardware.limits) if b.artifact else None,
+        }
+        for b in done
+    ]
+    data = {"workload": task.workload, "target": str(task.target), "compiled": rows}
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+
+
+def _print(task: Task, done: list[Built], console: Console) -> None:
+    table = Table(title=f"{task.workload} compiled for {task.target}, not measured", title_justify="left", box=None)
+    for name in ("registers", "shared KiB", "spilled bytes", "threads", "occupancy", "build s"):
+        table.add_column(name, justify="right")
+    table.add_column("schedule", overflow="fold")
+    for b in done:
+        if b.artifact is None:
+            table.add_row("", "", "", "", "", f"{b.seconds:.2f}", f"{b.schedule}: {b.status}: {b.detail}")
+            continue
+        used, share = b.artifact.resources, occupancy(b.artifact.resources, task.hardware.limits)
+        shared = "" if used.shared_bytes is None else f"{used.shared_bytes / 1024:.4g}"
+        cells = [used.registers, shared, used.spill_bytes, used.threads, "" if share is None else f"{share:.0%}"]
+        table.add_row(*("" if c is None else str(c) for c in cells), f"{b.seconds:.2f}", str(b.schedule))
+    console.print(table, highlight=False)

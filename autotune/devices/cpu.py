@@ -1,0 +1,119 @@
+"""The CPU at hand: numpy arrays, all cores, a cache flush before each sample."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from autotune.clock import nanoseconds
+from autotune.devices.base import Device, DeviceInfo
+from autotune.generators.base import BoundLaunch
+from search_spaces.operator import TensorSpec
+from search_spaces.task import Task
+
+_ALIGNMENT = 64
+
+
+def processor_name() -> str:
+    """The processor's own name, as the kernel gives it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    process = psutil.Process()
+    return len(process.cpu_affinity()) if hasattr(process, "cpu_affinity") else psutil.cpu_count() or 1
+
+
+def cache_bytes() -> int:
+    """The last-level cache as Linux reports it, 32 MiB where it does not."""
+    sizes = [32 << 20]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        sizes.append(int(text[:-1]) << {"K": 10, "M": 20}[text[-1]])
+    return max(sizes)
+
+
+def cpu_info() -> DeviceInfo:
+    """Identity of this machine's CPU."""
+    return DeviceInfo(
+        kind="llvm",
+        name=processor_name(),
+        arch=platform.machine(),
+        units=usable_cores(),
+        memory_bytes=psutil.virtual_memory().total,
+        cache_bytes=cache_bytes(),
+    )
+
+
+class Cpu(Device):
+    """Runs candidates on this machine's cores."""
+
+    def __init__(self) -> None:
+        self._info = cpu_info()
+        self._flush = np.zeros(2 * self._info.cache_bytes, dtype=np.int8)
+
+    def info(self) -> DeviceInfo:
+        """Identity of this machine's CPU."""
+        return self._info
+
+    def empty(self, spec: TensorSpec) -> Any:
+        """An array aligned to a cache line, as compiled kernels assume."""
+        raw = np.empty(spec.bytes + _ALIGNMENT, dtype=np.int8)
+        start = -raw.ctypes.data % _ALIGNMENT
+        return raw[start : start + spec.bytes].view(spec.dtype).reshape(spec.shape)
+
+    def random(self, spec: TensorSpec, seed: int) -> Any:
+        """Standard normal values."""
+        array = self.empty(spec)
+        array[...] = np.random.default_rng(seed).standard_normal(spec.shape, dtype=np.float32)
+        return array
+
+    def poison(self, tensors: Sequence[Any]) -> None:
+        """Fills with NaN."""
+        for tensor in tensors:
+            tensor.fill(np.nan)
+
+    def reference(self, task: Task, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The operator's reference over float64 copies of the inputs."""
+        upcast = [i.astype(np.float64) for i in inputs]
+        return task.operator.reference(task.workload, np, *upcast)
+
+    def deviation(self, output: Any, reference: Any, relative: float, of_rms: float) -> float:
+        """See Device."""
+        if not np.isfinite(output).all():
+            return float("inf")
+        rms = float(np.sqrt(np.mean(np.square(reference))))
+        allowed = relative * np.abs(reference) + of_rms * rms + np.finfo(np.float64).tiny
+        return float(np.max(np.abs(output.astype(np.float64) - reference) / allowed))
+
+    def library(self, task: Task, inputs: Sequence[Any], outputs: Sequence[Any]) -> Mapping[str, BoundLaunch]:
+        """What numpy offers."""
+        return task.operator.numpy_library(task.workload, np, inputs, outputs)
+
+    def time(self, launch: BoundLaunch, count: int, cold: bool) -> list[float]:
+        """Wall time of each launch on an otherwise idle machine."""
+        seconds = []
+        for _ in range(count):
+            if cold:
+                np.add(self._flush, 1, out=self._flush)
+            start = nanoseconds()
+            launch()
+            seconds.append(max(1, nanoseconds() - start) * 1e-9)
+        return seconds
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: a launch returns when it is done."""
+
+
+DEVICE = Cpu

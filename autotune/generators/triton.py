@@ -1,0 +1,254 @@
+"""Triton: a schedule is a jitted kernel with constants, compiled by Triton to a cubin with or without a GPU."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from autotune.generators.base import Artifact, BoundLaunch, BuildError, Generator, Kernel, Resources
+from search_spaces import registry
+from search_spaces.errors import AutotuneError
+from search_spaces.operator import TensorSpec
+from search_spaces.sketches.triton.base import (
+    Argument,
+    DescriptorArgument,
+    ScalarArgument,
+    TensorArgument,
+    TritonLaunch,
+    TritonSketch,
+)
+from search_spaces.space import Schedule
+from search_spaces.task import Task
+
+_EXTRA = "cuda"
+_TYPES: Mapping[str, str] = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "i8"}
+# What the memory allocators of every framework keep, and Triton needs to know for wide loads.
+_ALIGNED = [["tt.divisibility", 16]]
+# Columns of tensor memory of a Blackwell multiprocessor.
+_TENSOR_MEMORY = 512
+_USAGE = re.compile(r"REG:(\d+) STACK:(\d+)")
+
+
+class TritonGenerator(Generator):
+    """Builds with `triton.compile`; loads and launches through Triton's own driver."""
+
+    name = "triton"
+    preload = (
+        "triton",
+        "triton.compiler",
+        "triton.compiler.code_generator",
+        "triton.backends.nvidia.compiler",
+        "triton.language.extra.cuda",
+        "triton.language.extra.libdevice",
+    )
+
+    def missing(self) -> str | None:
+        """Triton has wheels for Linux only, and host descriptors only in its newer versions."""
+        spec = importlib.util.find_spec("triton")
+        if spec is None or spec.origin is None:
+            return f"triton is not installed; pip install 'kernel-autotune[{_EXTRA}]' (Linux only)"
+        if not (Path(spec.origin).parent / "tools" / "tensor_descriptor.py").is_file():
+            return f"triton {importlib.metadata.version('triton')} has no host descriptors; pip install 'triton>=3.6'"
+        return None
+
+    def build(self, task: Task, schedule: Schedule, folder: Path) -> Artifact:
+        """Compiles, or finds in `folder` what a schedule with the same binary left there."""
+        launch = _sketch(task, schedule).launch(task, schedule)
+        try:
+            compiled = _compile(task, _source(task, schedule, launch), launch, folder)
+        except AutotuneError:
+            raise
+        except Exception as error:
+            raise BuildError(_concise(error)) from error
+        metadata = compiled.metadata
+        limit = task.hardware.limits.shared_per_block
+        if metadata.shared > limit:
+            raise BuildError(
+                f"needs {metadata.shared} bytes of shared memory; a block has {limit} on {task.target.arch}"
+            )
+        if (metadata.tmem_size or 0) > _TENSOR_MEMORY:
+            raise BuildError(f"needs {metadata.tmem_size} columns of tensor memory; there are {_TENSOR_MEMORY}")
+        cubin = next(Path(p) for p in compiled.metadata_group.values() if p.endswith(".cubin"))
+        registers, stack = _usage(cubin)
+        return Artifact(
+            path=str(cubin.parent),
+            sha256=_identity(compiled.kernel, launch),
+            resources=Resources(
+                registers=registers,
+                shared_bytes=metadata.shared,
+                spill_bytes=stack,
+                threads=metadata.num_warps * metadata.target.warp_size,
+            ),
+        )
+
+    def load(self, task: Task, schedule: Schedule, artifact: Artifact, folder: Path) -> Kernel:
+        """Loads the cubin itself, so that nothing can be compiled again in the worker."""
+        _configure(folder)
+        launch = _sketch(task, schedule).launch(task, schedule)
+        files = {path.name: str(path) for path in Path(artifact.path).iterdir() if path.suffix in (".json", ".cubin")}
+        group = {name: path for name, path in files.items() if not name.startswith("__grp__")}
+        compiled = registry.optional("triton.compiler", _EXTRA).CompiledKernel(
+            _source(task, schedule, launch), group, Path(artifact.path).name
+        )
+        return TritonKernel(task, launch, compiled)
+
+    def versions(self) -> dict[str, str]:
+        """Triton's; it brings its own ptxas."""
+        return {"triton": importlib.metadata.version("triton")}
+
+
+class TritonKernel(Kernel):
+    """A cubin in the device's memory, with the launcher that Triton compiles for its parameters."""
+
+    def __init__(self, task: Task, launch: TritonLaunch, compiled: Any) -> None:
+        self._tensors = task.operator.tensors(task.workload)
+        self._launch = launch
+        self._driver = registry.optional("triton.runtime.driver", _EXTRA).driver.active
+        self._descriptors = compiled.metadata.tensordesc_meta or []
+        self._packed = compiled.packed_metadata
+        device = self._driver.get_current_device()
+        loaded = self._driver.utils.load_binary(compiled.name, compiled.kernel, compiled.metadata.shared, device)
+        self._module, self._function, _, _, most_threads = loaded
+        threads = compiled.metadata.num_warps * compiled.metadata.target.warp_size
+        if threads > most_threads:
+            raise RuntimeError(f"the device takes {most_threads} threads of this kernel, it has {threads}")
+        # The launcher is made for parameters as the kernel receives them: Triton's own way around it would encode
+        # every descriptor again at every launch.
+        types = _expanded(launch.arguments, self._tensors)
+        self._launcher = self._driver.launcher_cls(
+            SimpleNamespace(constants={}, signature=dict(enumerate(types))),
+            compiled.metadata._replace(tensordesc_meta=None),
+        )
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> BoundLaunch:
+        """Takes addresses and encodes descriptors once; a launch then only asks for the current stream."""
+        arrays = {t.name: a for t, a in zip(self._tensors, (*inputs, *outputs), strict=True)}
+        values = self._values(arrays)
+        launcher, function, packed = self._launcher, self._function, self._packed
+        stream_of, device = self._driver.get_current_stream, self._driver.get_current_device()
+        x, y, z = self._launch.grid
+
+        # The kernel knows only the arrays' addresses, so that the launch must keep them alive.
+        def enqueue(_arrays: object = arrays) -> None:
+            launcher(x, y, z, stream_of(device), function, packed, None, None, None, *values)
+
+        return enqueue
+
+    def _values(self, arrays: Mapping[str, Any]) -> list[object]:
+        """What the launcher takes for each kernel parameter, in the order of `_expanded`."""
+        encode = registry.optional("triton.backends.nvidia.driver", _EXTRA).make_tensordesc_arg
+        describe = registry.optional("triton.tools.tensor_descriptor", _EXTRA).TensorDescriptor
+        encodings = iter(self._descriptors)
+        values: list[object] = []
+        for argument in self._launch.arguments.values():
+            if isinstance(argument, TensorArgument):
+                values.append(arrays[argument.tensor].data_ptr())
+            elif isinstance(argument, DescriptorArgument):
+                shape = list(argument.shape)
+                strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+                described = describe(arrays[argument.tensor], shape, strides, list(argument.block))
+                values += encode(described, next(encodings))
+            else:
+                values.append(argument.value)
+        return values
+
+
+def _sketch(task: Task, schedule: Schedule) -> TritonSketch:
+    sketch = task.sketch_of(schedule)
+    assert isinstance(sketch, TritonSketch), f"{sketch.name} is no Triton sketch"
+    return sketch
+
+
+def _kernel(sketch: TritonSketch) -> Any:
+    """The jitted function, from the sketch's own file where it names no module."""
+    module, _, function = sketch.kernel.partition(":")
+    found = registry.optional(module, _EXTRA) if module else sys.modules[type(sketch).__module__]
+    return getattr(found, function)
+
+
+def _configure(folder: Path) -> None:
+    """Points Triton's cache into the run's folder, and leaves out what measuring does not need."""
+    knobs = registry.optional("triton.knobs", _EXTRA)
+    knobs.cache.dir = str(folder.resolve() / "triton")
+    knobs.compilation.store_binary_only = True
+    # Line numbers would make binaries differ that do the same.
+    knobs.compilation.disable_line_info = True
+
+
+def _source(task: Task, schedule: Schedule, launch: TritonLaunch) -> Any:
+    """What Triton compiles: the function with the types of its parameters and its constants."""
+    kernel = _kernel(_sketch(task, schedule))
+    dtypes = {t.name: _TYPES[t.dtype] for t in task.operator.tensors(task.workload)}
+    given = {**launch.arguments, **launch.constants}
+    if list(given) != kernel.arg_names:
+        raise TypeError(f"{schedule.sketch} gives {list(given)} for the parameters {kernel.arg_names}")
+    signature = {name: _type(argument, dtypes) for name, argument in launch.arguments.items()}
+    signature.update(dict.fromkeys(launch.constants, "constexpr"))
+    aligned = {(i,): _ALIGNED for i, a in enumerate(launch.arguments.values()) if isinstance(a, TensorArgument)}
+    return registry.optional("triton.compiler", _EXTRA).ASTSource(kernel, signature, dict(launch.constants), aligned)
+
+
+def _type(argument: Argument, dtypes: Mapping[str, str]) -> str:
+    if isinstance(argument, ScalarArgument):
+        return "i32"
+    dtype = dtypes[argument.tensor]
+    if isinstance(argument, TensorArgument):
+        return f"*{dtype}"
+    return f"tensordesc<{dtype}[{','.join(map(str, argument.block))}]>"
+
+
+def _expanded(arguments: Mapping[str, Argument], tensors: Sequence[TensorSpec]) -> list[str]:
+    """The launcher's parameter types: a descriptor is followed by its shape and its strides."""
+    dtypes = {t.name: _TYPES[t.dtype] for t in tensors}
+    types: list[str] = []
+    for argument in arguments.values():
+        if isinstance(argument, DescriptorArgument):
+            rank = len(argument.shape)
+            types += ["nvTmaDesc", *["i32"] * rank, *["i64"] * rank]
+        else:
+            types.append(_type(argument, dtypes))
+    return types
+
+
+def _compile(task: Task, source: Any, launch: TritonLaunch, folder: Path) -> Any:
+    _configure(folder)
+    target = registry.optional("triton.backends.compiler", _EXTRA).GPUTarget(
+        "cuda", int(re.sub(r"\D", "", task.target.arch)), task.hardware.limits.warp
+    )
+    options: dict[str, int] = {"num_warps": launch.num_warps, "num_stages": launch.num_stages}
+    if launch.maxnreg is not None:
+        options["maxnreg"] = launch.maxnreg
+    return registry.optional("triton.compiler", _EXTRA).compile(source, target=target, options=options)
+
+
+def _identity(cubin: bytes, launch: TritonLaunch) -> str:
+    """Hash of the binary and of what it is launched with: equal binaries in another grid or order run differently."""
+    scalars = [a.value for a in launch.arguments.values() if isinstance(a, ScalarArgument)]
+    return hashlib.sha256(cubin + repr((launch.grid, scalars)).encode()).hexdigest()
+
+
+def _usage(cubin: Path) -> tuple[int | None, int | None]:
+    """Registers and bytes of stack of a thread, None where cuobjdump does not say; Triton's stack holds only spills."""
+    tool = registry.optional("triton.knobs", _EXTRA).nvidia.cuobjdump.path
+    done = subprocess.run([tool, "-res-usage", str(cubin)], capture_output=True, text=True, check=False)
+    found = _USAGE.search(done.stdout)
+    return (int(found[1]), int(found[2])) if found else (None, None)
+
+
+def _concise(error: BaseException) -> str:
+    """One line: ptxas's first complaint, or the last line of what the compiler said."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = next((line for line in lines if re.match(r"ptxas .*(error|fatal)", line)), lines[-1] if lines else "")
+    return f"{type(error).__name__}: {said}"[:300] if said else type(error).__name__
+
+
+GENERATOR = TritonGenerator()

@@ -1,0 +1,23 @@
+"""How many blocks of a kernel fit on a multiprocessor, from its resources and the arch's limits."""
+
+from __future__ import annotations
+
+from autotune.generators.base import Resources
+from search_spaces.hardware import Limits
+
+# Registers are given to warps in units of 256, shared memory has 1 KiB reserved per block from sm_80 on.
+_REGISTER_UNIT = 256
+_RESERVED_SHARED = 1024
+
+
+def occupancy(resources: Resources, limits: Limits) -> float | None:
+    """Resident warps over the most that a multiprocessor holds; None where the resources are not known."""
+    if resources.registers is None or resources.threads is None:
+        return None
+    warps = -(-resources.threads // limits.warp)
+    per_warp = -(-resources.registers * limits.warp // _REGISTER_UNIT) * _REGISTER_UNIT
+    by_registers = limits.registers_per_sm // (max(1, per_warp) * warps)
+    by_shared = limits.shared_per_sm // ((resources.shared_bytes or 0) + _RESERVED_SHARED)
+    by_threads = limits.threads_per_sm // (warps * limits.warp)
+    blocks = min(by_registers, by_shared, by_threads, limits.blocks_per_sm)
+    return blocks * warps * limits.warp / limits.threads_per_sm

@@ -1,0 +1,151 @@
+"""The records of a journal, schema `tunelog/1`: one JSON object a line, told apart by `kind`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from autotune.devices.base import DeviceInfo
+from autotune.environment import Environment
+from autotune.generators.base import Resources
+from autotune.measurement import Measurement, Phases, Policy, Status
+from search_spaces.operator import Workload
+from search_spaces.space import Schedule
+
+SCHEMA = "tunelog/1"
+ScheduleData = dict[str, int | str | bool | tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What was tuned, as plain data.
+
+    Attributes:
+        reference: How the operator was named.
+        workload: Its axes and dtype.
+        target: As `str(Target)`.
+        only: Sketch name prefixes kept.
+        key: Identity of workload, target and space together.
+        space: Fingerprint of the space.
+    """
+
+    reference: str
+    workload: Workload
+    target: str
+    only: tuple[str, ...]
+    key: str
+    space: str
+
+
+class RunRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="run"):
+    """Starts a run, or its continuation: what all of its trials share.
+
+    Attributes:
+        schema: `tunelog/1`.
+        run: Unique name.
+        started: UTC, ISO 8601.
+        task: What is tuned.
+        device: What is measured on.
+        foreign: The device's arch is not the target's.
+        environment: The software.
+        policy: How candidates are measured.
+        strategy: Name of the strategy.
+        seed: Of everything random in the run.
+        trials: Trials the run is to have in all, continuations included.
+        minutes: Time limit of each continuation, None for none.
+        floor_seconds: The roofline's bound for the workload on this device.
+        operations: Arithmetic operations of the workload.
+        bytes: Bytes it must move.
+    """
+
+    schema: str
+    run: str
+    started: str
+    task: TaskData
+    device: DeviceInfo
+    foreign: bool
+    environment: Environment
+    policy: Policy
+    strategy: str
+    seed: int
+    trials: int
+    minutes: float | None
+    floor_seconds: float
+    operations: float
+    bytes: float
+
+
+class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
+    """One trial; `samples` in seconds, present if and only if the status is ok."""
+
+    run: str
+    trial: int
+    at: float
+    schedule: ScheduleData
+    status: Status
+    samples: tuple[float, ...] = ()
+    detail: str = ""
+    error: float | None = None
+    resources: Resources = Resources()
+    binary: str = ""
+    phases: Phases = Phases()
+
+    @staticmethod
+    def of(run: str, trial: int, at: float, m: Measurement) -> TrialRecord:
+        """The record of a measurement."""
+        schedule = dict(m.schedule.items)
+        return TrialRecord(
+            run, trial, at, schedule, m.status, m.samples, m.detail, m.error, m.resources, m.binary, m.phases
+        )
+
+    def measurement(self) -> Measurement:
+        """The measurement that this records."""
+        return Measurement(
+            Schedule.from_json(self.schedule),
+            self.status,
+            self.samples,
+            self.detail,
+            self.error,
+            self.resources,
+            self.binary,
+            self.phases,
+        )
+
+
+class Ratio(msgspec.Struct, frozen=True):
+    """How many times faster, with a 95 % interval."""
+
+    times: float
+    low: float
+    high: float
+
+
+class RaceRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race"):
+    """The final race: default, finalists and the library interleaved, seconds per round.
+
+    Attributes:
+        run: The run it belongs to.
+        winner: The schedule taken: the default itself where nothing beats it.
+        default: Candidate 0.
+        schedules: Who raced.
+        samples: Seconds per round, one row for each of `schedules`.
+        library: Library call -> seconds per round.
+        over_default: Winner against the default, None where the default itself failed.
+        over_library: Winner against the fastest library call, None where there is none.
+        tied: Finalists that the race could not tell from the winner.
+    """
+
+    run: str
+    winner: ScheduleData
+    default: ScheduleData
+    schedules: tuple[ScheduleData, ...]
+    samples: tuple[tuple[float, ...], ...]
+    library: Mapping[str, tuple[float, ...]]
+    over_default: Ratio | None
+    over_library: Ratio | None
+    tied: int
+
+
+Record = RunRecord | TrialRecord | RaceRecord

@@ -1,0 +1,100 @@
+"""The end of a run in words and as JSON."""
+
+from __future__ import annotations
+
+import statistics
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from autotune.display import duration, rate
+from autotune.records import Ratio
+from autotune.tune import Outcome
+from autotune.tuned_log import Entry, verified_counts
+from search_spaces.space import Schedule
+
+
+def interval(ratio: Ratio) -> str:
+    """A speed-up with its 95 % interval."""
+    return f"{ratio.times:.3g}x ({ratio.low:.3g} to {ratio.high:.3g})"
+
+
+def verdict(entry: Entry) -> str:
+    """What may be said of the winner against the untuned default."""
+    if not entry.raced:
+        return "not raced against the default: the run was stopped before its final race"
+    if entry.over_default is None:
+        return "the untuned default itself failed, see 'autotune show'"
+    if entry.over_default.low <= 1.0:
+        return "tie with the untuned default, which is kept"
+    return f"{interval(entry.over_default)} faster than the untuned default"
+
+
+def print_entry(console: Console, entry: Entry) -> None:
+    """The best of one task, as `run` and `best` show it."""
+    work = (entry.operations, entry.bytes)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("schedule", str(Schedule.from_json(entry.schedule)))
+    table.add_row(
+        "time", f"{duration(entry.seconds)}, {rate(*work, entry.seconds)}, {entry.roofline:.1%} of the roofline"
+    )
+    table.add_row("against", verdict(entry))
+    if entry.over_library is not None:
+        library = entry.seconds * entry.over_library.times
+        table.add_row(
+            "library", f"{entry.library}: {duration(library)}, {rate(*work, library)}; {interval(entry.over_library)}"
+        )
+    used = entry.resources
+    if used.registers is not None:
+        table.add_row(
+            "resources",
+            f"{used.registers} registers, {used.spill_bytes or 0} bytes spilled, "
+            f"{(used.shared_bytes or 0) / 1024:.4g} KiB shared, {used.threads} threads",
+        )
+    if entry.foreign:
+        table.add_row("foreign", f"measured on {entry.device.arch}: no result for {entry.task.target}")
+    console.print(f"[bold]{entry.task.workload}[/] for {entry.task.target} on {entry.device.name}", highlight=False)
+    console.print(table, highlight=False)
+
+
+def print_outcome(console: Console, outcome: Outcome) -> None:
+    """The end of `autotune run`."""
+    if outcome.entry is not None:
+        print_entry(console, outcome.entry)
+    counts = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in verified_counts(outcome.log).items())
+    pace = outcome.new_trials / outcome.search_seconds if outcome.search_seconds else 0.0
+    lines = [
+        f"{outcome.new_trials} trials in {outcome.search_seconds:.1f} s, {pace:.1f} a second from start to end "
+        f"(builders worked {outcome.build_seconds:.1f} s, the device {outcome.device_seconds:.1f} s); all trials: {counts}",
+        f"tuned log  {outcome.tuned_log}",
+        f"journal    {outcome.journal}",
+    ]
+    if outcome.stopped:
+        lines.append(f"stopped; resume with: autotune run --resume {outcome.journal.parent}")
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def outcome_json(outcome: Outcome) -> str:
+    """The same for machines."""
+    library = {n: statistics.median(t) for n, t in outcome.race.library.items()} if outcome.race else {}
+    default = outcome.race.samples.get(outcome.race.default) if outcome.race else None
+    data = {
+        "entry": outcome.entry,
+        "default_seconds": statistics.median(default) if default else None,
+        "library_seconds": library,
+        "statuses": verified_counts(outcome.log),
+        "new_trials": outcome.new_trials,
+        "search_seconds": outcome.search_seconds,
+        "total_seconds": outcome.seconds,
+        "schedules_per_second": outcome.new_trials / outcome.search_seconds if outcome.search_seconds else None,
+        "build_seconds": outcome.build_seconds,
+        "device_seconds": outcome.device_seconds,
+        "stopped": outcome.stopped,
+        "tuned_log": str(outcome.tuned_log),
+        "journal": str(outcome.journal),
+    }
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()

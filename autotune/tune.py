@@ -1,0 +1,249 @@
+"""Tunes one task: composes measurer, strategy, model and journal, searches, races, writes the tuned log."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+from autotune.budget import Budget
+from autotune.builders import find_generator
+from autotune.clock import now
+from autotune.devices.base import DeviceInfo
+from autotune.environment import read_environment, set_defaults_for_children
+from autotune.journal import FILE, Journal, RunLog, load_runs
+from autotune.measurement import Policy
+from autotune.measurer import Measurer
+from autotune.process import Died
+from autotune.race import RaceResult
+from autotune.records import SCHEMA, RunRecord, TaskData
+from autotune.strategies.base import Strategy
+from autotune.tuned_log import Entry, entry_of, write_tuned_log
+from autotune.tuner import Search, Tracker, race, search
+from cost_models.features import Features
+from cost_models.model import CostModel
+from search_spaces import registry
+from search_spaces.errors import MissingDependency, NothingValid
+from search_spaces.task import Task
+
+STRATEGIES = "autotune.strategies"
+MODELS = "cost_models.models"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a task is tuned.
+
+    Attributes:
+        strategy: Name of the strategy.
+        model: Name of the cost model, for strategies that use one.
+        trials: Trials in all, those of earlier runs of the same folder included.
+        minutes: Time limit of this run's search, None for none.
+        seed: Of everything random.
+        jobs: Builder processes.
+        policy: How candidates are measured.
+        foreign: Whether the device may be of another arch than the target.
+    """
+
+    strategy: str = "xgb"
+    model: str = "xgb"
+    trials: int = 64
+    minutes: float | None = None
+    seed: int = 0
+    jobs: int = 1
+    policy: Policy = field(default_factory=Policy)
+    foreign: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run found.
+
+    Attributes:
+        log: All trials of the task, earlier runs included.
+        entry: The best; None where nothing was verified.
+        race: The final race; None where the run was stopped before it.
+        new_trials: Trials of this run.
+        search_seconds: From the start of the run to the end of the search, set-up included.
+        seconds: The whole run.
+        build_seconds: Seconds of building, summed over builders.
+        device_seconds: Seconds in which the device was checked and timed on.
+        stopped: Whether the user stopped it.
+        journal: The journal's path.
+        tuned_log: The tuned log's path.
+    """
+
+    log: RunLog
+    entry: Entry | None
+    race: RaceResult | None
+    new_trials: int
+    search_seconds: float
+    seconds: float
+    build_seconds: float
+    device_seconds: float
+    stopped: bool
+    journal: Path
+    tuned_log: Path
+
+
+def tune(
+    task: Task, settings: Settings, folder: Path, trackers: Sequence[Tracker] = (), started: Callable[[], object] | None = None
+) -> Outcome:
+    """Tunes `task` on the device at hand and leaves journal and tuned log in `folder`.
+
+    Args:
+        task: What to tune.
+        settings: How.
+        folder: The run's folder; a journal in it is continued.
+        trackers: Who watches.
+        started: Called once the device is ready.
+
+    Raises:
+        AutotuneError: The output folder, the device or a package is not as needed, or nothing could be verified.
+    """
+    set_defaults_for_children()
+    require_generators(task)
+    budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
+    make_strategy: type[Strategy] = registry.find(STRATEGIES, settings.strategy, "strategy")
+    scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
+    measurer: Measurer | None = None
+    try:
+        with Journal(folder) as journal, _stop_on_signals() as stop:
+            measurer = Measurer(task, settings.policy, scratch, settings.jobs)
+            known = known_trials(folder, task)
+            before = len(known.trials)
+            budget.trials = max(0, settings.trials - before)
+            rng = np.random.default_rng(settings.seed)
+            plan = Search(
+                measurer=measurer,
+                strategy=make_strategy(task.space, rng),
+                model=_model(task, settings) if make_strategy.uses_model else None,
+                journal=journal,
+                run=uuid.uuid4().hex[:12],
+                budget=budget,
+                batch=_batch(task, settings),
+                window=_window(task, settings),
+                trackers=trackers,
+                stop=stop,
+            )
+            device = measurer.device()
+            record = _run_record(task, settings, device, plan.run)
+            journal.append(record)
+            known.runs.append(record)
+            if started is not None:
+                started()
+            search(plan, task.default, known)
+            searched = budget.elapsed
+            result = _final_race(plan, known, task, settings, stopped=stop())
+            tuned = write_tuned_log(folder, load_runs(folder))
+            return Outcome(
+                log=known,
+                entry=entry_of(known),
+                race=result,
+                new_trials=len(known.trials) - before,
+                search_seconds=searched,
+                seconds=budget.elapsed,
+                build_seconds=measurer.occupation.build,
+                device_seconds=measurer.occupation.device,
+                stopped=stop(),
+                journal=folder / FILE,
+                tuned_log=tuned,
+            )
+    finally:
+        if measurer is not None:
+            measurer.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def require_generators(task: Task) -> None:
+    """Raises MissingDependency where no code generator of the task's sketches is usable here."""
+    missing = {s.generator: find_generator(s.generator).missing() for s in task.sketches.values()}
+    reasons = [reason for reason in missing.values() if reason is not None]
+    if reasons:
+        raise MissingDependency(reasons[0], "or leave its sketches out with --sketch")
+
+
+def known_trials(folder: Path, task: Task) -> RunLog:
+    """Trials of `task` in the folder's journal; an empty log where it has none."""
+    path = folder / FILE
+    if path.exists() and path.stat().st_size:
+        for log in load_runs(path):
+            if log.runs[0].task.key == task.key:
+                return log
+    return RunLog()
+
+
+def _final_race(plan: Search, known: RunLog, task: Task, settings: Settings, *, stopped: bool) -> RaceResult | None:
+    """The race; none where the user stopped the search or the worker does not live through it."""
+    if stopped:
+        if known.best is None:
+            raise NothingValid("stopped before any schedule was verified", "resume it to go on")
+        return None
+    try:
+        return race(plan, known, task.default, settings.seed)
+    except (Died, TimeoutError):
+        return None
+
+
+def _model(task: Task, settings: Settings) -> CostModel:
+    made = registry.find(MODELS, settings.model, "model")(Features.of_task(task), settings.seed)
+    assert isinstance(made, CostModel)
+    return made
+
+
+def _window(task: Task, settings: Settings) -> int:
+    """Schedules in flight: on a GPU enough to keep builders and device busy, on a CPU one wave."""
+    return 16 if task.target.kind == "llvm" else 3 * settings.jobs + 8
+
+
+def _batch(task: Task, settings: Settings) -> int:
+    return 16 if task.target.kind == "llvm" else max(4, settings.jobs // 2)
+
+
+def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) -> RunRecord:
+    cost = task.operator.cost(task.workload)
+    return RunRecord(
+        schema=SCHEMA,
+        run=run,
+        started=now().isoformat(timespec="seconds"),
+        task=TaskData(
+            task.reference, task.workload, str(task.target), task.only, task.key, task.space.fingerprint
+        ),
+        device=device,
+        foreign=task.target.kind == "cuda" and device.arch != task.target.arch.rstrip("af"),
+        environment=read_environment(),
+        policy=settings.policy,
+        strategy=settings.strategy,
+        seed=settings.seed,
+        trials=settings.trials,
+        minutes=settings.minutes,
+        floor_seconds=task.floor_seconds,
+        operations=cost.operations,
+        bytes=cost.bytes,
+    )
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C or SIGTERM asks the search to stop; a second Ctrl-C interrupts at once."""
+    asked = False
+
+    def ask(_: int, __: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    previous = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

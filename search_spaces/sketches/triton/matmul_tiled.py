@@ -1,0 +1,217 @@
+"""Matrix product in tiles, through pointers: one tile a program, for every architecture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from search_spaces.operator import ITEMSIZE
+from search_spaces.sketches.tiles import (
+    Footprint,
+    TiledSketch,
+    buffers,
+    cuda_only,
+    fits_registers,
+    fits_shared,
+    on_tensor_cores,
+    padded,
+    power_of_two,
+    useful_stages,
+    vectors,
+    warp_group_product,
+)
+from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorArgument, TritonLaunch
+from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace, Value
+from search_spaces.task import Task
+
+# Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
+UNROLLED_LIMIT = 2048
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The knobs that decide what a program occupies."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    num_warps: int
+    num_stages: int
+    subtiles: int = 1
+
+    @property
+    def accumulators(self) -> float:
+        """Sums that a thread holds."""
+        return self.block_m * self.block_n / (self.num_warps * 32)
+
+
+class MatmulTiled(TiledSketch):
+    """One tile of C a program, loads pipelined with asynchronous copies where the architecture has them."""
+
+    name = "triton.matmul_tiled"
+    operator = "matmul"
+    kernel = "search_spaces.kernels.matmul:tiled"
+    summary = "one tile a program through pointers, grouped order"
+    # Names of the knobs that make a `Tile`, in its order.
+    tile_knobs: tuple[str, ...] = ("block_m", "block_n", "block_k", "num_warps", "num_stages")
+
+    def refuses(self, task: Task) -> str | None:
+        """Applies to every CUDA architecture and shape."""
+        return cuda_only(task)
+
+    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
+        """Tiles, warps, stages, the store's vectors and the order of tiles."""
+        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
+
+    def knobs(self, task: Task) -> tuple[Knob, ...]:
+        """The decisions, those that need a new binary first."""
+        tensor_cores = on_tensor_cores(task.hardware.limits, task.workload.dtype)
+        return (
+            Knob("block_m", Family.TILE_SIZES, (16, 32, 64, 128, 256)),
+            Knob("block_n", Family.TILE_SIZES, (16, 32, 64, 128, 256)),
+            Knob("block_k", Family.TILE_SIZES, (16, 32, 64, 128) if tensor_cores else (16, 32)),
+            Knob("num_warps", Family.WARPS, (2, 4, 8)),
+            Knob("num_stages", Family.SHARED_MEMORY, (1, 2, 3, 4, 5, 6)),
+            Knob(
+                "store_vector",
+                Family.VECTOR_WIDTH,
+                vectors(task.hardware.limits, task.workload.dtype, task.workload["N"], 2),
+            ),
+            *order_knobs(),
+        )
+
+    def constraints(self, task: Task) -> tuple[Constraint, ...]:
+        """What cannot run, and tiles that the shape or the warps leave idle."""
+        m, n, k = (task.workload[axis] for axis in "MNK")
+        limits = task.hardware.limits
+        extents = {"block_m": m, "block_n": n, "block_k": k}
+        tiled = [knob for knob in self.knobs(task) if knob.name in extents]
+        most = {knob.name: max(min(knob.values), power_of_two(extents[knob.name])) for knob in tiled}
+        made = [
+            Constraint("its tile is taller than C", ("block_m",), lambda b: b <= most["block_m"]),
+            Constraint("its tile is wider than C", ("block_n",), lambda b: b <= most["block_n"]),
+            Constraint("its tile is deeper than A is wide", ("block_k",), lambda b: b <= most["block_k"]),
+            fits_registers(
+                limits,
+                ("block_m", "block_n", "num_warps"),
+                lambda bm, bn, warps: bm * bn / (warps * limits.warp),
+                "num_warps",
+            ),
+            Constraint(
+                "has warps without a piece of the tile",
+                ("block_m", "block_n", "num_warps"),
+                lambda bm, bn, warps: bm * bn >= warps * 16 * 8,
+            ),
+            fits_shared(limits, self.tile_knobs, lambda *values: self.shared_bytes(task, Tile(*values))),
+            useful_stages(limits, ("block_k", "num_stages"), lambda b: math.ceil(k / b)),
+            Constraint(
+                "groups more tiles than C has",
+                ("block_m", "block_n", "order", "group"),
+                lambda bm, bn, order, group: group < 2 * math.ceil(m / bm if order == "rows" else n / bn),
+            ),
+        ]
+        if not on_tensor_cores(limits, task.workload.dtype):
+            made.append(
+                Constraint(
+                    f"unrolls more than {UNROLLED_LIMIT} multiply-adds",
+                    ("block_m", "block_n", "block_k", "num_warps"),
+                    lambda bm, bn, bk, warps: bm * bn * bk <= UNROLLED_LIMIT * warps * limits.warp,
+                )
+            )
+        return tuple(made)
+
+    def shared_bytes(self, task: Task, tile: Tile) -> int:
+        """Shared memory of a program, at least: the tiles of A and B on their way."""
+        limits, dtype = task.hardware.limits, task.workload.dtype
+        copies = buffers(limits, tile.num_stages, warp_group_product(limits, dtype, tile.block_m, tile.num_warps))
+        return copies * (tile.block_m + tile.block_n) * tile.block_k * ITEMSIZE[dtype]
+
+    def preferred(self, task: Task) -> Mapping[str, Value]:
+        """Triton's matmul tutorial: 128x256x64, 8 warps, 3 stages, groups of 8; smaller tiles without tensor cores."""
+        if not on_tensor_cores(task.hardware.limits, task.workload.dtype):
+            return {"block_m": 64, "block_n": 64, "block_k": 16, "num_warps": 4, "num_stages": 3, "group": 8}
+        return {"block_m": 128, "block_n": 256, "block_k": 64, "num_warps": 8, "num_stages": 3, "group": 8}
+
+    def programs(self, task: Task, schedule: Schedule) -> int:
+        """Programs of the grid: one a tile."""
+        return tiles(task, schedule)
+
+    def footprint(self, task: Task, schedule: Schedule) -> Footprint:
+        """A tile of C and the strips of A and B that it needs."""
+        tile = Tile(*map(schedule.integer, self.tile_knobs))
+        m, n, k = (task.workload[axis] for axis in "MNK")
+        bm, bn, bk = tile.block_m, tile.block_n, tile.block_k
+        return Footprint(
+            programs=self.programs(task, schedule),
+            warps=tile.num_warps,
+            shared_bytes=self.shared_bytes(task, tile),
+            registers=tile.accumulators,
+            steps=math.ceil(k / bk),
+            intensity=2.0 * bm * bn / ((bm + bn) * ITEMSIZE[task.workload.dtype]),
+            padding=padded((m, n, k), (bm, bn, bk)),
+        )
+
+    def derived(self, task: Task, schedule: Schedule) -> Mapping[str, float]:
+        """The footprint's features, and what the programs that run at a time read, against the last-level cache."""
+        made = self.footprint(task, schedule)
+        hardware = task.hardware
+        sides = {"rows": ("block_m", "M"), "columns": ("block_n", "N")}
+        (tall, high), (wide, broad) = sides.values() if schedule["order"] == "rows" else reversed(sides.values())
+        at_a_time = min(made.programs, hardware.model.sms * made.resident(hardware.limits))
+        group = min(schedule.integer("group"), math.ceil(task.workload[high] / schedule.integer(tall)))
+        strips = group * schedule.integer(tall) + min(
+            task.workload[broad], math.ceil(at_a_time / group) * schedule.integer(wide)
+        )
+        read = strips * task.workload["K"] * ITEMSIZE[task.workload.dtype]
+        return {**made.features(hardware), "log2_wave_cache": math.log2(read / hardware.model.l2_bytes)}
+
+    def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
+        """A, B and C by address, and the order of tiles."""
+        del task
+        return {"a": TensorArgument("A"), "b": TensorArgument("B"), "c": TensorArgument("C"), **order(schedule)}
+
+    def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
+        """The shape and the tile."""
+        made: dict[str, int | float | bool | str] = {axis: task.workload[axis] for axis in "MNK"}
+        made.update({name.upper(): schedule.integer(name) for name in ("block_m", "block_n", "block_k")})
+        return {**made, **self.own_constants(schedule)}
+
+    def own_constants(self, schedule: Schedule) -> dict[str, int]:
+        """Constants that only this sketch's kernel has."""
+        return {"STORE_VECTOR": schedule.integer("store_vector")}
+
+    def launch(self, task: Task, schedule: Schedule) -> TritonLaunch:
+        """The kernel's parameters and grid."""
+        return TritonLaunch(
+            arguments=self.arguments(task, schedule),
+            constants=self.constants(task, schedule),
+            grid=(self.programs(task, schedule), 1, 1),
+            num_warps=schedule.integer("num_warps"),
+            num_stages=schedule.integer("num_stages"),
+        )
+
+
+def order_knobs() -> tuple[Knob, ...]:
+    """Which way the bands of tiles run that share operands in the cache, and how many tiles wide they are."""
+    return (
+        Knob("order", Family.LOOP_ORDER, ("rows", "columns"), runtime=True),
+        Knob("group", Family.LOOP_ORDER, (1, 2, 4, 8, 16), runtime=True),
+    )
+
+
+def order(schedule: Schedule) -> dict[str, Argument]:
+    """The run-time arguments for `order_knobs`."""
+    return {
+        "group": ScalarArgument(schedule.integer("group")),
+        "columns": ScalarArgument(int(schedule["order"] == "columns")),
+    }
+
+
+def tiles(task: Task, schedule: Schedule) -> int:
+    """Number of tiles of C."""
+    m, n = task.workload["M"], task.workload["N"]
+    return math.ceil(m / schedule.integer("block_m")) * math.ceil(n / schedule.integer("block_n"))
+
+
+SKETCH = MatmulTiled()

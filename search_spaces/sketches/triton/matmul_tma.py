@@ -1,0 +1,91 @@
+"""Matrix product in tiles that the bulk copy engine (TMA) moves: one tile a program, from sm_90 on."""
+
+from __future__ import annotations
+
+from search_spaces.operator import ITEMSIZE
+from search_spaces.sketches.tiles import buffers, cuda_only, warp_group_product
+from search_spaces.sketches.triton.base import Argument, DescriptorArgument
+from search_spaces.sketches.triton.matmul_tiled import MatmulTiled, Tile, order, order_knobs
+from search_spaces.space import Family, Knob, Schedule, Value
+from search_spaces.task import Task
+
+# Bytes to which TMA wants the rows of a tensor aligned.
+TMA_ALIGNMENT = 16
+# A copy under way is waited for at a barrier in shared memory.
+BARRIER_BYTES = 8
+
+
+class MatmulTma(MatmulTiled):
+    """One tile of C a program; A, B and C move through descriptors."""
+
+    name = "triton.matmul_tma"
+    kernel = "search_spaces.kernels.matmul:tma"
+    summary = "one tile a program, moved by TMA (sm_90 and later)"
+    tile_knobs = (*MatmulTiled.tile_knobs, "subtiles")
+
+    def refuses(self, task: Task) -> str | None:
+        """Needs TMA, tensor cores and rows of a multiple of 16 bytes."""
+        if (reason := cuda_only(task)) is not None:
+            return reason
+        if not task.hardware.limits.tma:
+            return f"{task.target.arch} has no TMA, which came with sm_90"
+        if task.workload.dtype == "float32":
+            return "exact float32 runs on no tensor core; triton.matmul_tiled takes it"
+        for axis in "KN":
+            if task.workload[axis] * ITEMSIZE[task.workload.dtype] % TMA_ALIGNMENT:
+                return f"{axis}={task.workload[axis]} makes rows that are no multiple of TMA's {TMA_ALIGNMENT} bytes"
+        return None
+
+    def knobs(self, task: Task) -> tuple[Knob, ...]:
+        """Tiles, warps, stages, pieces of the store and the order of tiles."""
+        del task
+        return (
+            Knob("block_m", Family.TILE_SIZES, (64, 128, 256)),
+            Knob("block_n", Family.TILE_SIZES, (32, 64, 128, 256)),
+            Knob("block_k", Family.TILE_SIZES, (32, 64, 128)),
+            Knob("num_warps", Family.WARPS, (4, 8)),
+            Knob("subtiles", Family.SHARED_MEMORY, (1, 2, 4)),
+            Knob("num_stages", Family.SHARED_MEMORY, (1, 2, 3, 4, 5, 6)),
+            *order_knobs(),
+        )
+
+    def operand_bytes(self, task: Task, tile: Tile) -> int:
+        """Shared memory for the tiles of A and B on their way, each copy with its barrier, in bytes."""
+        limits, dtype = task.hardware.limits, task.workload.dtype
+        read_there = warp_group_product(limits, dtype, tile.block_m, tile.num_warps)
+        strips = tile.block_m + tile.block_n
+        if tile.num_stages == 1 and not read_there:
+            # A is in registers before B arrives in its place.
+            strips = max(tile.block_m, tile.block_n)
+        copies = buffers(limits, tile.num_stages, read_there)
+        return copies * (strips * tile.block_k * ITEMSIZE[dtype] + BARRIER_BYTES)
+
+    def store_bytes(self, task: Task, tile: Tile) -> int:
+        """Shared memory for one piece of the tile of C, in bytes."""
+        return tile.block_m * tile.block_n // tile.subtiles * ITEMSIZE[task.workload.dtype]
+
+    def shared_bytes(self, task: Task, tile: Tile) -> int:
+        """Shared memory of a program: the store comes after the loop and takes its room."""
+        return max(self.operand_bytes(task, tile), self.store_bytes(task, tile))
+
+    def preferred(self, task: Task) -> dict[str, Value]:
+        """Triton's persistent matmul tutorial: 128x256x64, 8 warps, 3 stages, groups of 8."""
+        return {**super().preferred(task), "subtiles": 1}
+
+    def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
+        """A, B and C by descriptor, and the order of tiles."""
+        m, n, k = (task.workload[axis] for axis in "MNK")
+        bm, bn, bk = map(schedule.integer, ("block_m", "block_n", "block_k"))
+        return {
+            "a": DescriptorArgument("A", (m, k), (bm, bk)),
+            "b": DescriptorArgument("B", (k, n), (bk, bn)),
+            "c": DescriptorArgument("C", (m, n), (bm, bn // schedule.integer("subtiles"))),
+            **order(schedule),
+        }
+
+    def own_constants(self, schedule: Schedule) -> dict[str, int]:
+        """The pieces of the store."""
+        return {"SUBTILES": schedule.integer("subtiles")}
+
+
+SKETCH = MatmulTma()

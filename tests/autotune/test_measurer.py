@@ -1,0 +1,119 @@
+"""Every way in which a candidate can end, and that the run goes on after it."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.measurement import Policy, Status
+from autotune.measurer import Measurer
+from search_spaces.hardware import cpu_hardware
+from search_spaces.space import Schedule
+from search_spaces.target import Target
+from search_spaces.task import Task, find_operator
+
+TOY = f"{Path(__file__).parents[1] / 'support' / 'toy.py'}:Toy"
+HARDWARE = cpu_hardware("test", 2, 1 << 20, 1e12, {"float32": 1e13})
+
+
+@pytest.fixture(scope="module")
+def task():
+    workload = find_operator(TOY).workload("llvm", tricks=1)
+    return Task(TOY, workload, Target("llvm"), HARDWARE)
+
+
+@pytest.fixture
+def measurer(task, tmp_path):
+    made = Measurer(task, Policy(samples=3, build_seconds=2.0, run_seconds=2.0), tmp_path, jobs=2)
+    made.device()
+    yield made
+    made.close()
+
+
+def with_trick(task, trick, tile=8):
+    return Schedule((*task.default.items[:1], ("tile", tile), ("width", 1), ("order", 0), ("trick", trick), ("chunk", 1)))
+
+
+def drain(measurer):
+    done = {}
+    while measurer.in_flight:
+        for measurement in measurer.completed(1.0):
+            assert measurement.schedule not in done, "each comes back once"
+            done[measurement.schedule] = measurement
+    return done
+
+
+EXPECTED = {
+    "none": (Status.OK, ""),
+    "build_error": (Status.BUILD_ERROR, "does not compile"),
+    "build_abort": (Status.CRASHED, "SIGABRT"),
+    "build_hang": (Status.TIMEOUT, "longer than 2 s"),
+    "raise": (Status.LAUNCH_ERROR, "illegal memory access"),
+    "exit": (Status.CRASHED, "code 3"),
+    "abort": (Status.CRASHED, "SIGABRT"),
+    "segfault": (Status.CRASHED, "SIGSEGV"),
+    "hang": (Status.TIMEOUT, "longer than 2 s"),
+    "wrong": (Status.WRONG_RESULT, "tolerance"),
+    "skip_write": (Status.WRONG_RESULT, "not finite"),
+    "partial_write": (Status.WRONG_RESULT, "not finite"),
+}
+
+
+def test_every_misbehaviour_ends_in_its_status_and_the_run_goes_on(task, measurer):
+    schedules = {trick: with_trick(task, trick) for trick in EXPECTED}
+    measurer.submit([*schedules.values(), with_trick(task, "none", tile=4)])
+    done = drain(measurer)
+    for trick, (status, detail) in EXPECTED.items():
+        assert done[schedules[trick]].status is status, (trick, done[schedules[trick]])
+        assert detail in done[schedules[trick]].detail
+    assert done[with_trick(task, "none", tile=4)].status is Status.OK
+
+
+def test_a_binary_is_measured_once(task, measurer):
+    twins = [with_trick(task, "none"), Schedule((*with_trick(task, "none").items[:3], ("order", 1), ("trick", "none"), ("chunk", 1)))]
+    measurer.submit(twins[:1])
+    first = drain(measurer)[twins[0]]
+    measurer.submit(twins[1:])
+    second = drain(measurer)[twins[1]]
+    assert second.samples == first.samples
+    assert "same binary" in second.detail
+    assert second.phases.measure == 0.0
+
+
+def test_a_clearly_slow_candidate_is_timed_no_further(task, measurer):
+    fast, slow = with_trick(task, "none", tile=8), with_trick(task, "none", tile=1)
+    measurer.submit([fast])
+    assert len(drain(measurer)[fast].samples) == 3
+    measurer.submit([slow])
+    assert len(drain(measurer)[slow].samples) == 1
+
+
+def test_a_race_times_everyone_each_round(task, measurer):
+    racers = [with_trick(task, "none", tile=8), with_trick(task, "none", tile=2)]
+    times, library = measurer.race(racers, 4, 0, True)
+    assert {len(t) for t in times.values()} == {4}
+    assert set(times) == set(racers)
+    assert len(library["numpy"]) == 4
+    assert min(times[racers[1]]) > min(times[racers[0]])
+
+
+def test_a_time_below_the_roofline_is_implausible(tmp_path):
+    workload = find_operator(TOY).workload("llvm")
+    slow_roof = cpu_hardware("test", 2, 1 << 20, 1.0, {"float32": 1e13})
+    task = Task(TOY, workload, Target("llvm"), slow_roof)
+    made = Measurer(task, Policy(samples=3), tmp_path, jobs=1)
+    made.device()
+    made.submit([task.default])
+    assert drain(made)[task.default].status is Status.IMPLAUSIBLE
+    made.close()
+
+
+def test_many_schedules_of_one_binary_all_come_back(tmp_path):
+    workload = find_operator(TOY).workload("llvm")
+    task = Task(TOY, workload, Target("llvm"), HARDWARE)
+    made = Measurer(task, Policy(samples=1), tmp_path, jobs=2)
+    made.device()
+    base = Schedule((*task.default.items[:3], ("order", 0), ("trick", "none"), ("chunk", 1)))
+    twins = [Schedule((*base.items[:-1], ("chunk", c))) for c in (1, 2, 4, 8)]
+    made.submit(twins)
+    assert set(drain(made)) == set(twins)
+    made.close()

@@ -1,0 +1,149 @@
+"""Every Triton sketch on a real GPU: right results on odd shapes, the current stream, graphs, equal resources."""
+
+import array_api_compat.torch
+import numpy as np
+import pytest
+
+from autotune.checking import tolerance
+from autotune.generators.triton import GENERATOR
+from search_spaces.hardware import cuda_hardware
+from search_spaces.space import Schedule
+from search_spaces.target import Target
+from search_spaces.task import Task, find_operator
+
+pytestmark = pytest.mark.gpu
+torch = pytest.importorskip("torch")
+
+RANDOM_SCHEDULES = 2
+CASES = [
+    ("matmul", "float16", {"M": 512, "N": 768, "K": 640}),
+    ("matmul", "bfloat16", {"M": 1000, "N": 520, "K": 264}),
+    ("matmul", "float16", {"M": 333, "N": 517, "K": 101}),
+    ("matmul", "float32", {"M": 300, "N": 192, "K": 130}),
+    ("softmax", "float16", {"M": 300, "N": 4096}),
+    ("softmax", "bfloat16", {"M": 77, "N": 1000}),
+    ("softmax", "float32", {"M": 1999, "N": 333}),
+    ("softmax", "float16", {"M": 9, "N": 70000}),
+    ("attention", "float16", {"B": 2, "H": 4, "G": 2, "S": 512, "D": 64, "causal": 1}),
+    ("attention", "float16", {"B": 1, "H": 2, "G": 1, "S": 1000, "D": 128, "causal": 1}),
+    ("attention", "bfloat16", {"B": 1, "H": 3, "G": 3, "S": 200, "D": 32, "causal": 0}),
+    ("attention", "float32", {"B": 1, "H": 2, "G": 2, "S": 100, "D": 64, "causal": 1}),
+]
+
+
+@pytest.fixture(scope="module")
+def arch():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return "sm_{}{}".format(*torch.cuda.get_device_capability())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("run")
+
+
+def task(operator, dtype, axes, arch):
+    workload = find_operator(operator).workload("cuda", dtype, **axes)
+    return Task(operator, workload, Target("cuda", arch), cuda_hardware(arch), ("triton.",))
+
+
+def arrays(made):
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    specs = made.operator.tensors(made.workload)
+    inputs = [
+        torch.randn(t.shape, generator=generator, device="cuda").to(getattr(torch, t.dtype))
+        for t in specs
+        if not t.output
+    ]
+    outputs = [torch.empty(t.shape, device="cuda", dtype=getattr(torch, t.dtype)) for t in specs if t.output]
+    return inputs, outputs
+
+
+def assert_right(made, output, expected, schedule):
+    allowed = tolerance(made.workload.dtype, made.operator.reduction_length(made.workload))
+    rms = expected.square().mean().sqrt()
+    error = (output.double() - expected).abs() - allowed.relative * expected.abs()
+    assert float(error.max()) <= allowed.of_rms * float(rms), str(schedule)
+
+
+def loaded(made, schedule, folder):
+    artifact = GENERATOR.build(made, schedule, folder)
+    return GENERATOR.load(made, schedule, artifact, folder), artifact
+
+
+def long_keys(made, sketch, rng):
+    """A schedule whose blocks of keys are longer than its blocks of queries, where a causal mask is easily wrong."""
+
+    def order(prefix, options):
+        name = made.space.next_knob(prefix)
+        if name in ("block_m", "block_n"):
+            wanted = 64 if name == "block_m" else 128
+            return sorted(options, key=lambda value: abs(value - wanted))
+        return [options[i] for i in rng.permutation(len(options))]
+
+    return made.space.complete(Schedule((("sketch", sketch.name),)), order)
+
+
+@pytest.mark.parametrize(("operator", "dtype", "axes"), CASES)
+def test_every_sketch_is_right(operator, dtype, axes, arch, folder):
+    made = task(operator, dtype, axes, arch)
+    inputs, outputs = arrays(made)
+    (expected,) = made.operator.reference(made.workload, array_api_compat.torch, *(i.double() for i in inputs))
+    rng = np.random.default_rng(0)
+    for sketch in made.sketches.values():
+        prefix = Schedule((("sketch", sketch.name),))
+        schedules = [sketch.default(made), *(made.space.sample(rng, prefix) for _ in range(RANDOM_SCHEDULES))]
+        if operator == "attention":
+            schedules.append(long_keys(made, sketch, rng))
+        for schedule in schedules:
+            kernel, artifact = loaded(made, schedule, folder)
+            outputs[0].fill_(float("nan"))
+            kernel.bind(inputs, outputs)()
+            torch.cuda.synchronize()
+            assert_right(made, outputs[0], expected, schedule)
+            assert artifact.resources.registers > 0
+
+
+@pytest.mark.parametrize("operator", ["matmul", "softmax", "attention"])
+def test_a_launch_goes_to_the_current_stream_and_into_a_graph(operator, arch, folder):
+    dtype, axes = next((d, a) for o, d, a in CASES if o == operator)
+    made = task(operator, dtype, axes, arch)
+    inputs, outputs = arrays(made)
+    (expected,) = made.operator.reference(made.workload, array_api_compat.torch, *(i.double() for i in inputs))
+    for sketch in made.sketches.values():
+        schedule = sketch.default(made)
+        launch = loaded(made, schedule, folder)[0].bind(inputs, outputs)
+        launch()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            launch()
+        outputs[0].fill_(float("nan"))
+        graph.replay()
+        torch.cuda.synchronize()
+        assert_right(made, outputs[0], expected, schedule)
+
+
+def test_what_the_compiler_reports_is_what_the_driver_loads(arch, folder):
+    made = task(*CASES[0], arch)
+    schedule = made.default
+    artifact = GENERATOR.build(made, schedule, folder)
+
+    from triton.runtime.driver import driver
+
+    cubin = next(path for path in folder.rglob("*.cubin") if str(path.parent) == artifact.path)
+    _, _, registers, _, _ = driver.active.utils.load_binary(
+        cubin.stem, cubin.read_bytes(), artifact.resources.shared_bytes, driver.active.get_current_device()
+    )
+    assert registers == artifact.resources.registers
+
+
+def test_loading_compiles_nothing(arch, folder, monkeypatch):
+    made = task(*CASES[0], arch)
+    artifact = GENERATOR.build(made, made.default, folder)
+
+    from triton.backends.nvidia.compiler import CUDABackend
+
+    monkeypatch.setattr(CUDABackend, "add_stages", lambda *_: pytest.fail("compiled again"))
+    GENERATOR.load(made, made.default, artifact, folder)
