@@ -17,7 +17,9 @@ Times = tuple[dict[Schedule, list[float]], dict[str, list[float]]]
 FINALISTS = 5
 # Looks at the data before the race ends; each is judged at a level that keeps all of them together at 95 %.
 LOOKS = 6
-ROUNDS_PER_LOOK = 10
+LEAST_ROUNDS, MOST_ROUNDS = 10, 100
+# A look is long enough for clocks and power to settle under load.
+_LOOK_SECONDS = 0.2
 _LEVEL = 1.0 - 0.05 / LOOKS
 
 
@@ -98,8 +100,10 @@ def run_race(
     racing = finalists(trials, default)
     samples: dict[Schedule, list[float]] = {s: [] for s in racing}
     library: dict[str, list[float]] = {}
+    one_round = sum(t.seconds for t in trials if t.schedule in samples)
+    rounds = int(np.clip(_LOOK_SECONDS / one_round, LEAST_ROUNDS, MOST_ROUNDS))
     for look in range(looks):
-        times, calls = measure(racing, ROUNDS_PER_LOOK, seed + look, True)
+        times, calls = measure(racing, rounds, seed + look, True)
         for schedule, seconds in times.items():
             samples[schedule] += seconds
         for name, seconds in calls.items():

@@ -17,7 +17,7 @@ from search_spaces.space import Schedule
 
 def interval(ratio: Ratio) -> str:
     """A speed-up with its 95 % interval."""
-    return f"{ratio.times:.3g}x ({ratio.low:.3g} to {ratio.high:.3g})"
+    return f"{ratio.times:.4g}x ({ratio.low:.4g} to {ratio.high:.4g}, 95 %)"
 
 
 def verdict(entry: Entry) -> str:

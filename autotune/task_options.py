@@ -135,5 +135,3 @@ def require_device(task: Task, foreign: bool) -> DeviceInfo:
             f"use -arch={device.arch}, --compile-only, or --foreign-device to measure anyway",
         )
     return device
-
-

@@ -27,7 +27,7 @@ from autotune.race import RaceResult
 from autotune.records import SCHEMA, RunRecord, TaskData
 from autotune.strategies.base import Strategy
 from autotune.tuned_log import Entry, entry_of, write_tuned_log
-from autotune.tuner import Search, Tracker, race, search
+from autotune.tuner import Search, SearchLoop, Tracker, race
 from cost_models.features import Features
 from cost_models.model import CostModel
 from search_spaces import registry
@@ -36,6 +36,8 @@ from search_spaces.task import Task
 
 STRATEGIES = "autotune.strategies"
 MODELS = "cost_models.models"
+# Schedules asked for at a time: small batches keep the model close to what was measured.
+_BATCH = 8
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,11 @@ class Outcome:
 
 
 def tune(
-    task: Task, settings: Settings, folder: Path, trackers: Sequence[Tracker] = (), started: Callable[[], object] | None = None
+    task: Task,
+    settings: Settings,
+    folder: Path,
+    trackers: Sequence[Tracker] = (),
+    started: Callable[[], object] | None = None,
 ) -> Outcome:
     """Tunes `task` on the device at hand and leaves journal and tuned log in `folder`.
 
@@ -112,55 +118,75 @@ def tune(
     set_defaults_for_children()
     require_generators(task)
     budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
-    make_strategy: type[Strategy] = registry.find(STRATEGIES, settings.strategy, "strategy")
     scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
     measurer: Measurer | None = None
     try:
         with Journal(folder) as journal, _stop_on_signals() as stop:
             measurer = Measurer(task, settings.policy, scratch, settings.jobs)
             known = known_trials(folder, task)
-            before = len(known.trials)
-            budget.trials = max(0, settings.trials - before)
-            rng = np.random.default_rng(settings.seed)
-            plan = Search(
-                measurer=measurer,
-                strategy=make_strategy(task.space, rng),
-                model=_model(task, settings) if make_strategy.uses_model else None,
-                journal=journal,
-                run=uuid.uuid4().hex[:12],
-                budget=budget,
-                batch=_batch(task, settings),
-                window=_window(task, settings),
-                trackers=trackers,
-                stop=stop,
-            )
-            device = measurer.device()
-            record = _run_record(task, settings, device, plan.run)
-            journal.append(record)
-            known.runs.append(record)
-            if started is not None:
-                started()
-            search(plan, task.default, known)
-            searched = budget.elapsed
-            result = _final_race(plan, known, task, settings, stopped=stop())
-            tuned = write_tuned_log(folder, load_runs(folder))
-            return Outcome(
-                log=known,
-                entry=entry_of(known),
-                race=result,
-                new_trials=len(known.trials) - before,
-                search_seconds=searched,
-                seconds=budget.elapsed,
-                build_seconds=measurer.occupation.build,
-                device_seconds=measurer.occupation.device,
-                stopped=stop(),
-                journal=folder / FILE,
-                tuned_log=tuned,
-            )
+            budget.trials = max(0, settings.trials - len(known.trials))
+            plan = _plan(task, settings, measurer, journal, budget, trackers, stop)
+            return _tune(plan, task, settings, known, started)
     finally:
         if measurer is not None:
             measurer.close()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _plan(
+    task: Task,
+    settings: Settings,
+    measurer: Measurer,
+    journal: Journal,
+    budget: Budget,
+    trackers: Sequence[Tracker],
+    stop: Callable[[], bool],
+) -> Search:
+    make_strategy: type[Strategy] = registry.find(STRATEGIES, settings.strategy, "strategy")
+    on_gpu = task.target.kind == "cuda"
+    return Search(
+        measurer=measurer,
+        strategy=make_strategy(task.space, np.random.default_rng(settings.seed)),
+        model=_model(task, settings) if make_strategy.uses_model else None,
+        journal=journal,
+        run=uuid.uuid4().hex[:12],
+        budget=budget,
+        # On a GPU enough is in flight to keep builders and device busy; on a CPU they take turns, a wave each.
+        batch=min(_BATCH, settings.jobs) if on_gpu else _BATCH,
+        window=3 * settings.jobs + _BATCH if on_gpu else _BATCH,
+        trackers=trackers,
+        stop=stop,
+    )
+
+
+def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: Callable[[], object] | None) -> Outcome:
+    """Search, race and tuned log, once everything is composed."""
+    before = len(known.trials)
+    loop = SearchLoop(plan, task.default, known)
+    loop.begin()
+    record = _run_record(task, settings, plan.measurer.device(), plan.run)
+    plan.journal.append(record)
+    known.runs.append(record)
+    if started is not None:
+        started()
+    loop.run()
+    searched = plan.budget.elapsed
+    stopped = plan.stop()
+    result = _final_race(plan, known, task, settings, stopped=stopped)
+    folder = plan.journal.path.parent
+    return Outcome(
+        log=known,
+        race=result,
+        tuned_log=write_tuned_log(folder, load_runs(folder)),
+        entry=entry_of(known),
+        new_trials=len(known.trials) - before,
+        search_seconds=searched,
+        seconds=plan.budget.elapsed,
+        build_seconds=plan.measurer.occupation.build,
+        device_seconds=plan.measurer.occupation.device,
+        stopped=stopped,
+        journal=plan.journal.path,
+    )
 
 
 def require_generators(task: Task) -> None:
@@ -199,24 +225,13 @@ def _model(task: Task, settings: Settings) -> CostModel:
     return made
 
 
-def _window(task: Task, settings: Settings) -> int:
-    """Schedules in flight: on a GPU enough to keep builders and device busy, on a CPU one wave."""
-    return 16 if task.target.kind == "llvm" else 3 * settings.jobs + 8
-
-
-def _batch(task: Task, settings: Settings) -> int:
-    return 16 if task.target.kind == "llvm" else max(4, settings.jobs // 2)
-
-
 def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) -> RunRecord:
     cost = task.operator.cost(task.workload)
     return RunRecord(
         schema=SCHEMA,
         run=run,
         started=now().isoformat(timespec="seconds"),
-        task=TaskData(
-            task.reference, task.workload, str(task.target), task.only, task.key, task.space.fingerprint
-        ),
+        task=TaskData(task.reference, task.workload, str(task.target), task.only, task.key, task.space.fingerprint),
         device=device,
         foreign=task.target.kind == "cuda" and device.arch != task.target.arch.rstrip("af"),
         environment=read_environment(),

@@ -143,7 +143,9 @@ def read_tuned_log(path: Path) -> TunedLog:
     try:
         log = msgspec.json.decode(path.read_bytes(), type=TunedLog)
     except OSError as error:
-        raise BadLog(f"no tuned log at {path} ({error.strerror})", "name a run's folder or its tuned-log.json") from error
+        raise BadLog(
+            f"no tuned log at {path} ({error.strerror})", "name a run's folder or its tuned-log.json"
+        ) from error
     except msgspec.DecodeError as error:
         raise BadLog(f"{path} is no tuned log ({error})", "derive it again with 'autotune best'") from error
     if log.schema != SCHEMA:

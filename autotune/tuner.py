@@ -72,73 +72,85 @@ class Learner:
         self._fitted = 0
 
     def score(self, schedules: Sequence[Schedule]) -> NDArray[np.float64]:
-        """Predicted order, lower is faster; all equal while too little is known."""
-        if not self._model.ready:
-            return np.zeros(len(schedules))
+        """Predicted order, lower is faster; all equal while too little is known. Refits when there is news."""
+        if len(self._schedules) > self._fitted:
+            self._model.fit(self._schedules, np.array(self._seconds))
+            self._fitted = len(self._schedules)
         return self._model.predict(schedules)
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Takes results in and refits when they have grown by an eighth."""
+        """Takes results in."""
         self._schedules += [r.schedule for r in results]
         self._seconds += [r.seconds for r in results]
-        if len(self._schedules) - self._fitted >= max(4, self._fitted // 8):
-            self._model.fit(self._schedules, np.array(self._seconds))
-            self._fitted = len(self._schedules)
 
 
-def search(plan: Search, default: Schedule, known: RunLog) -> RunLog:
-    """Runs the search loop and returns all trials, those of earlier runs included.
+class SearchLoop:
+    """One search: `begin` fills the builders while the device still starts, `run` goes on to the end.
 
     Args:
         plan: Parts of the search.
         default: Candidate 0, measured first.
-        known: Trials of earlier runs of the same task; none of them is measured again.
+        known: Trials of earlier runs of the same task; none of them is measured again, new ones are added.
     """
-    learner = Learner(plan.model) if plan.model is not None else None
-    plan.strategy.score = learner.score if learner is not None else None
-    earlier = [Result(m.schedule, m.seconds) for m in known.trials.values()]
-    asked = done = 0
-    if known.best is not None:
-        plan.measurer.expect(known.best.seconds)
-    if earlier:
-        plan.strategy.tell(earlier)
-        if learner is not None:
-            learner.tell(earlier)
-    if default not in known.trials and plan.budget.left(0):
-        plan.measurer.submit([default])
-        asked += 1
-    while not plan.stop():
-        asked += _refill(plan, asked, default)
-        if not plan.measurer.in_flight:
-            break
-        results = []
-        for measurement in plan.measurer.completed(_POLL_SECONDS):
-            known.trials[measurement.schedule] = measurement
-            record = TrialRecord.of(plan.run, len(known.trials) - 1, plan.budget.elapsed, measurement)
-            plan.journal.append(record)
-            results.append(Result(measurement.schedule, measurement.seconds))
-            done += 1
-            for tracker in plan.trackers:
-                tracker.measured(measurement, done, plan.budget)
+
+    def __init__(self, plan: Search, default: Schedule, known: RunLog) -> None:
+        self._plan = plan
+        self._default = default
+        self._known = known
+        self._learner = Learner(plan.model) if plan.model is not None else None
+        self._asked = 0
+        self._done = 0
+
+    def begin(self) -> None:
+        """Tells what is known and submits the default and the first schedules."""
+        plan, known = self._plan, self._known
+        plan.strategy.score = self._learner.score if self._learner is not None else None
+        plan.strategy.seen.add(self._default)
+        if known.best is not None:
+            plan.measurer.expect(known.best.seconds)
+        if known.trials:
+            self._tell([Result(m.schedule, m.seconds) for m in known.trials.values()])
+        if self._default not in known.trials and plan.budget.left(0):
+            plan.measurer.submit([self._default])
+            self._asked += 1
+        self._refill()
+
+    def run(self) -> None:
+        """Asks, measures, records and tells until the budget ends, the space is exhausted or the user stops."""
+        plan = self._plan
+        while plan.measurer.in_flight and not plan.stop():
+            results = [self._record(m) for m in plan.measurer.completed(_POLL_SECONDS)]
+            self._tell(results)
+            if not results:
+                for tracker in plan.trackers:
+                    tracker.waiting(self._done, plan.budget)
+            self._refill()
+
+    def _record(self, measurement: Measurement) -> Result:
+        plan, known = self._plan, self._known
+        known.trials[measurement.schedule] = measurement
+        plan.journal.append(TrialRecord.of(plan.run, len(known.trials) - 1, plan.budget.elapsed, measurement))
+        self._done += 1
+        for tracker in plan.trackers:
+            tracker.measured(measurement, self._done, plan.budget)
+        return Result(measurement.schedule, measurement.seconds)
+
+    def _tell(self, results: Sequence[Result]) -> None:
         if results:
-            plan.strategy.tell(results)
-            if learner is not None:
-                learner.tell(results)
-        else:
-            for tracker in plan.trackers:
-                tracker.waiting(done, plan.budget)
-    return known
+            self._plan.strategy.tell(results)
+            if self._learner is not None:
+                self._learner.tell(results)
 
-
-def _refill(plan: Search, asked: int, default: Schedule) -> int:
-    """Asks for more when a batch fits in the window; returns how many were asked for."""
-    free = plan.window - plan.measurer.in_flight
-    wanted = min(free, plan.budget.left(asked))
-    if wanted <= 0 or (free < plan.batch and plan.measurer.in_flight):
-        return 0
-    schedules = [s for s in plan.strategy.ask(wanted) if s != default]
-    plan.measurer.submit(schedules)
-    return len(schedules)
+    def _refill(self) -> None:
+        """Asks for more when a batch fits into the window."""
+        plan = self._plan
+        free = plan.window - plan.measurer.in_flight
+        wanted = min(free, plan.budget.left(self._asked))
+        if wanted <= 0 or (free < plan.batch and plan.measurer.in_flight):
+            return
+        schedules = plan.strategy.ask(wanted)
+        plan.measurer.submit(schedules)
+        self._asked += len(schedules)
 
 
 def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResult:

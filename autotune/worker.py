@@ -142,12 +142,12 @@ class Worker:
 
     def _time(self, launch: BoundLaunch, best: float) -> list[float]:
         """The first sample is taken again where it is slow: it may hold a wake-up rather than the candidate."""
-        first = self._device.time(launch, 1, self._policy.cold)
+        first = self._device.time([launch], self._policy.cold)
         if first[0] > self._policy.give_up * best:
-            second = self._device.time(launch, 1, self._policy.cold)
+            second = self._device.time([launch], self._policy.cold)
             if second[0] > self._policy.give_up * best:
                 return second
-        return self._device.time(launch, self._policy.samples, self._policy.cold)
+        return self._device.time([launch] * self._policy.samples, self._policy.cold)
 
     def _is_poisoned(self) -> bool:
         try:
@@ -165,14 +165,14 @@ class Worker:
         launches: list[tuple[Schedule | str, BoundLaunch]] = [(s, self._loaded[s]) for s, _ in job.entries]
         if job.library:
             launches += list(self._library.items())
-        times: dict[Schedule | str, list[float]] = {label: [] for label, _ in launches}
-        rng = np.random.default_rng(job.seed)
         for _, launch in launches:
             launch()
-        for _ in range(job.count):
-            for index in rng.permutation(len(launches)):
-                label, launch = launches[index]
-                times[label] += self._device.time(launch, 1, self._policy.cold)
+        rng = np.random.default_rng(job.seed)
+        order = [int(i) for _ in range(job.count) for i in rng.permutation(len(launches))]
+        seconds = self._device.time([launches[i][1] for i in order], self._policy.cold)
+        times: dict[Schedule | str, list[float]] = {label: [] for label, _ in launches}
+        for index, taken in zip(order, seconds, strict=True):
+            times[launches[index][0]].append(taken)
         return (
             {label: t for label, t in times.items() if isinstance(label, Schedule)},
             {label: t for label, t in times.items() if isinstance(label, str)},

@@ -16,7 +16,10 @@ from autotune.environment import read_environment
 from search_spaces import registry
 
 _NEEDED_FOR = {
-    "tvm": ("schedules for llvm and portable CUDA ones", "pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi<0.1.15'"),
+    "tvm": (
+        "schedules for llvm and portable CUDA ones",
+        "pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi<0.1.15'",
+    ),
     "xgboost": ("the cost model of strategy xgb", "pip install xgboost-cpu"),
     "mlflow": ("logging to MLflow", "pip install mlflow-skinny"),
     "triton": ("Triton sketches for CUDA", "pip install 'kernel-autotune[cuda]'"),

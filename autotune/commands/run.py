@@ -37,9 +37,13 @@ def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> l
 @click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="Time limit of the search.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random.  [default: 0]")
 @click.option("--jobs", type=click.IntRange(min=1), help="Builder processes.  [default: one a core]")
-@click.option("--l2", type=click.Choice(["cold", "hot"]), default="cold", show_default=True, help="Caches before a sample.")
+@click.option(
+    "--l2", type=click.Choice(["cold", "hot"]), default="cold", show_default=True, help="Caches before a sample."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run.  [default: one in autotune-runs]")
-@click.option("--resume", is_flag=False, flag_value="", metavar="[FOLDER]", help="Continue a run: that one, --out, or the newest.")
+@click.option(
+    "--resume", is_flag=False, flag_value="", metavar="[FOLDER]", help="Continue a run: that one, --out, or the newest."
+)
 @click.option("--compile-only", "only_compile", is_flag=True, help="Compile candidates, measure none; needs no device.")
 @click.option("--foreign-device", is_flag=True, help="Measure on a device of another arch; no result for the target.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

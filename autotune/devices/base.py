@@ -60,15 +60,15 @@ class Device(ABC):
 
     @abstractmethod
     def deviation(self, output: Any, reference: Any, relative: float, of_rms: float) -> float:
-        """Largest |output - reference| / (relative |reference| + of_rms rms(reference)); inf where not finite."""
+        """Largest |output - reference| / (relative |reference| + of_rms rms(its row of reference)); inf where not finite."""
 
     @abstractmethod
     def library(self, task: Task, inputs: Sequence[Any], outputs: Sequence[Any]) -> Mapping[str, BoundLaunch]:
         """The library calls that a user would make instead, those that work for this workload."""
 
     @abstractmethod
-    def time(self, launch: BoundLaunch, count: int, cold: bool) -> list[float]:
-        """Seconds of `count` launches, each timed alone; caches flushed before each where `cold`."""
+    def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
+        """Seconds of each of `launches`, timed alone in this order with no pause between; caches flushed where `cold`."""
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -93,7 +93,7 @@ class Cpu(Device):
         """See Device."""
         if not np.isfinite(output).all():
             return float("inf")
-        rms = float(np.sqrt(np.mean(np.square(reference))))
+        rms = np.sqrt(np.mean(np.square(reference), axis=-1, keepdims=True))
         allowed = relative * np.abs(reference) + of_rms * rms + np.finfo(np.float64).tiny
         return float(np.max(np.abs(output.astype(np.float64) - reference) / allowed))
 
@@ -101,10 +101,10 @@ class Cpu(Device):
         """What numpy offers."""
         return task.operator.numpy_library(task.workload, np, inputs, outputs)
 
-    def time(self, launch: BoundLaunch, count: int, cold: bool) -> list[float]:
+    def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
         """Wall time of each launch on an otherwise idle machine."""
         seconds = []
-        for _ in range(count):
+        for launch in launches:
             if cold:
                 np.add(self._flush, 1, out=self._flush)
             start = nanoseconds()

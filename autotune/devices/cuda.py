@@ -69,10 +69,10 @@ class Cuda(Device):
     def deviation(self, output: Any, reference: Any, relative: float, of_rms: float) -> float:
         """See Device; in slices along the first axis, so that little more memory than the reference is used."""
         torch = self._torch
-        floor = of_rms * reference.square().mean().sqrt() + torch.finfo(torch.float64).tiny
         worst = torch.zeros((), dtype=torch.float64, device=self._device)
-        for got, wanted in zip(output.flatten(0, -2).split(4096), reference.flatten(0, -2).split(4096), strict=True):
-            ratio = (got.double() - wanted).abs() / (relative * wanted.abs() + floor)
+        for got, wanted in zip(_rows(output).split(4096), _rows(reference).split(4096), strict=True):
+            rms = wanted.square().mean(dim=-1, keepdim=True).sqrt() + torch.finfo(torch.float64).tiny
+            ratio = (got.double() - wanted).abs() / (relative * wanted.abs() + of_rms * rms)
             worst = torch.maximum(worst, torch.nan_to_num(ratio.max(), nan=torch.inf))
         return float(worst)
 
@@ -86,11 +86,11 @@ class Cuda(Device):
                 working[name] = call
         return working
 
-    def time(self, launch: BoundLaunch, count: int, cold: bool) -> list[float]:
+    def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
         """Event pairs round each launch; all are queued before the first is waited for."""
         event = self._torch.cuda.Event
-        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(count)]
-        for start, end in pairs:
+        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in launches]
+        for launch, (start, end) in zip(launches, pairs, strict=True):
             if cold:
                 self._flush.zero_()
             start.record()
@@ -102,6 +102,11 @@ class Cuda(Device):
     def synchronize(self) -> None:
         """Waits; a sticky error of an earlier launch is raised here."""
         self._torch.cuda.synchronize(self._device)
+
+
+def _rows(tensor: Any) -> Any:
+    """The tensor as a matrix of rows along its last axis."""
+    return tensor.reshape(-1, tensor.shape[-1])
 
 
 def driver_version() -> str:

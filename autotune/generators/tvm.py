@@ -95,6 +95,8 @@ def _pool(tvm: Any) -> Any:
     os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))
     # Pinning would stay on this thread, and so on every process and thread that it starts.
     os.environ.setdefault("TVM_BIND_THREADS", "0")
+    # Idle workers that spin for long take the cores from whatever is measured next in this process.
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "1000")
     return tvm.get_global_func("runtime.config_threadpool")
 
 

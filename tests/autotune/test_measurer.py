@@ -30,7 +30,9 @@ def measurer(task, tmp_path):
 
 
 def with_trick(task, trick, tile=8):
-    return Schedule((*task.default.items[:1], ("tile", tile), ("width", 1), ("order", 0), ("trick", trick), ("chunk", 1)))
+    return Schedule(
+        (*task.default.items[:1], ("tile", tile), ("width", 1), ("order", 0), ("trick", trick), ("chunk", 1))
+    )
 
 
 def drain(measurer):
@@ -69,7 +71,10 @@ def test_every_misbehaviour_ends_in_its_status_and_the_run_goes_on(task, measure
 
 
 def test_a_binary_is_measured_once(task, measurer):
-    twins = [with_trick(task, "none"), Schedule((*with_trick(task, "none").items[:3], ("order", 1), ("trick", "none"), ("chunk", 1)))]
+    twins = [
+        with_trick(task, "none"),
+        Schedule((*with_trick(task, "none").items[:3], ("order", 1), ("trick", "none"), ("chunk", 1))),
+    ]
     measurer.submit(twins[:1])
     first = drain(measurer)[twins[0]]
     measurer.submit(twins[1:])

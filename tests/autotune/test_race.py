@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.measurement import Measurement, Status
-from autotune.race import LOOKS, ROUNDS_PER_LOOK, finalists, ratio, run_race
+from autotune.race import LOOKS, LEAST_ROUNDS, finalists, ratio, run_race
 from search_spaces.space import Schedule
 
 
@@ -77,14 +77,20 @@ def test_the_fastest_library_call_is_the_one_compared_with():
 
 
 def test_finalists_are_distinct_binaries_and_the_default():
-    trials = [trial(0, 5.0), trial(1, 1.0, "x"), trial(2, 1.1, "x"), trial(3, 1.2), Measurement(schedule(4), Status.TIMEOUT)]
+    trials = [
+        trial(0, 5.0),
+        trial(1, 1.0, "x"),
+        trial(2, 1.1, "x"),
+        trial(3, 1.2),
+        Measurement(schedule(4), Status.TIMEOUT),
+    ]
     assert finalists(trials, DEFAULT, count=2) == [schedule(1), schedule(3), DEFAULT]
 
 
 def test_every_round_of_a_race_is_used():
     measure, looks = racer({schedule(0): 1.0, schedule(1): 1.0}, 0.02, 1)
     result = run_race(measure, [trial(0, 1.0), trial(1, 1.0)], DEFAULT, seed=0)
-    assert {len(t) for t in result.samples.values()} == {len(looks) * ROUNDS_PER_LOOK}
+    assert {len(t) for t in result.samples.values()} == {len(looks) * LEAST_ROUNDS}
 
 
 def test_identical_times_have_no_width():

@@ -112,7 +112,9 @@ class ToySketch(Sketch):
         )
 
     def default(self, task):
-        return Schedule((("sketch", self.name), ("tile", 1), ("width", 1), ("order", 0), ("trick", "none"), ("chunk", 1)))
+        return Schedule(
+            (("sketch", self.name), ("tile", 1), ("width", 1), ("order", 0), ("trick", "none"), ("chunk", 1))
+        )
 
 
 class Toy(Operator):
