@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import metadata
+from typing import ClassVar
 
 import click
 
@@ -16,7 +18,7 @@ _COMMANDS = "autotune.commands"
 class _Commands(click.Group):
     """Imports a subcommand's module only when it is called, so that `--help` stays fast."""
 
-    summaries = {
+    summaries: ClassVar[Mapping[str, str]] = {
         "run": "Tune an operator on a device and leave a tuned log.",
         "space": "Show sketches, knobs and the size of an operator's schedule space.",
         "best": "Show the best schedules of runs or tuned logs.",
@@ -50,7 +52,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 def cli() -> None:
-    """Finds the fastest schedule of a kernel for your shapes, proves it, and leaves a tuned log.
+    r"""Finds the fastest schedule of a kernel for your shapes, proves it, and leaves a tuned log.
 
     \b
     autotune run --op matmul --target llvm
@@ -61,7 +63,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point of the console script."""
     try:
-        sys.exit(cli.main(standalone_mode=False) or ExitCode.OK)
+        sys.exit(cli.main(prog_name="autotune", standalone_mode=False) or ExitCode.OK)
     except AutotuneError as error:
         _fail(str(error), error.exit_code)
     except click.exceptions.Exit as stop:

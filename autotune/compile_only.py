@@ -80,7 +80,7 @@ def _print(task: Task, done: list[Built], console: Console) -> None:
     table = Table(title=f"{task.workload} compiled for {task.target}, not measured", title_justify="left", box=None)
     for name in ("registers", "shared KiB", "spilled bytes", "threads", "occupancy", "build s"):
         table.add_column(name, justify="right")
-    table.add_column("schedule", overflow="fold")
+    table.add_column("schedule", overflow="fold", ratio=1)
     for b in done:
         if b.artifact is None:
             table.add_row("", "", "", "", "", f"{b.seconds:.2f}", f"{b.schedule}: {b.status}: {b.detail}")
@@ -89,4 +89,4 @@ def _print(task: Task, done: list[Built], console: Console) -> None:
         shared = "" if used.shared_bytes is None else f"{used.shared_bytes / 1024:.4g}"
         cells = [used.registers, shared, used.spill_bytes, used.threads, "" if share is None else f"{share:.0%}"]
         table.add_row(*("" if c is None else str(c) for c in cells), f"{b.seconds:.2f}", str(b.schedule))
-    console.print(table, highlight=False)
+    console.print(table)

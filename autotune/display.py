@@ -6,12 +6,35 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 
 from autotune.budget import Budget
 from autotune.clock import monotonic
 from autotune.measurement import Measurement, Status
 
 _PLAIN_EVERY = 5.0
+_WIDTH_OF_FILES = 160
+
+
+def output() -> Console:
+    """Standard output; wide where it is no terminal, so that tables in files and pipes are not folded."""
+    return _console(Console(highlight=False, markup=False))
+
+
+def progress_output(quiet: bool) -> Console:
+    """Standard error, where progress goes."""
+    return _console(Console(stderr=True, quiet=quiet, highlight=False, markup=False))
+
+
+def _console(console: Console) -> Console:
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_FILES
+    return console
+
+
+def titled(title: str, rest: str = "") -> Text:
+    """A line that starts in bold."""
+    return Text.assemble((title, "bold"), rest)
 
 
 def duration(seconds: float) -> str:
@@ -101,8 +124,7 @@ class ProgressLine:
         self._progress.update(self._task, completed=done, total=budget.trials, state=self._state(done, budget))
         if improved and self._console.is_terminal:
             self._progress.console.print(
-                f"[dim]{clock_time(budget.elapsed)}[/] {rate(*self._work, self._best)}  {measurement.schedule}",
-                highlight=False,
+                f"{clock_time(budget.elapsed)}  {rate(*self._work, self._best)}  {measurement.schedule}",
                 overflow="ellipsis",
                 no_wrap=True,
             )
@@ -117,4 +139,4 @@ class ProgressLine:
         due = monotonic() - self._last_plain >= _PLAIN_EVERY or done == budget.trials
         if not self._console.is_terminal and due:
             self._last_plain = monotonic()
-            self._console.print(f"{done}/{budget.trials} trials, {self._state(done, budget)}", highlight=False)
+            self._console.print(f"{done}/{budget.trials} trials, {self._state(done, budget)}")

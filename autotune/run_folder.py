@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from autotune.clock import now
@@ -45,11 +44,11 @@ def first_record(folder: Path) -> RunRecord:
     return record
 
 
-def latest_folder(wanted: Mapping[str, object]) -> Path:
-    """The newest run folder whose task has the operator and target asked for.
+def latest_folder(operator: str | None) -> Path:
+    """The newest run folder.
 
     Args:
-        wanted: "reference" and "target" as in the run record; a value of None matches any.
+        operator: Only runs of this operator, as it was named; None for any.
 
     Raises:
         BadLog: There is none.
@@ -60,7 +59,6 @@ def latest_folder(wanted: Mapping[str, object]) -> Path:
             task = first_record(folder).task
         except BadLog:
             continue
-        found = {"reference": task.reference, "target": task.target}
-        if all(value is None or found[name] == value for name, value in wanted.items()):
+        if operator in (None, task.reference):
             return folder
     raise BadLog(f"no run to resume under {ROOT}", "name its folder: --resume FOLDER")

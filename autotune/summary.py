@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from autotune.display import duration, rate
+from autotune.display import duration, rate, titled
 from autotune.records import Ratio
 from autotune.tune import Outcome
 from autotune.tuned_log import Entry, verified_counts
@@ -56,8 +56,8 @@ def print_entry(console: Console, entry: Entry) -> None:
         )
     if entry.foreign:
         table.add_row("foreign", f"measured on {entry.device.arch}: no result for {entry.task.target}")
-    console.print(f"[bold]{entry.task.workload}[/] for {entry.task.target} on {entry.device.name}", highlight=False)
-    console.print(table, highlight=False)
+    console.print(titled(str(entry.task.workload), f" for {entry.task.target} on {entry.device.name}"))
+    console.print(table)
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:
@@ -68,14 +68,15 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
     pace = outcome.new_trials / outcome.search_seconds if outcome.search_seconds else 0.0
     lines = [
         f"{outcome.new_trials} trials in {outcome.search_seconds:.1f} s, {pace:.1f} a second from start to end "
-        f"(builders worked {outcome.build_seconds:.1f} s, the device {outcome.device_seconds:.1f} s); all trials: {counts}",
+        f"(builders worked {outcome.build_seconds:.1f} s, the device {outcome.device_seconds:.1f} s)",
+        f"trials     {counts}",
         f"tuned log  {outcome.tuned_log}",
         f"journal    {outcome.journal}",
     ]
     if outcome.stopped:
         lines.append(f"stopped; resume with: autotune run --resume {outcome.journal.parent}")
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def outcome_json(outcome: Outcome) -> str:

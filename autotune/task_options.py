@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import click
@@ -11,6 +12,7 @@ from autotune.devices.base import DeviceInfo
 from autotune.devices.cpu import cpu_info
 from autotune.devices.cuda import cuda_info
 from autotune.devices.roof import measured_bandwidth, measured_peak
+from autotune.records import RunRecord
 from search_spaces import registry
 from search_spaces.errors import InvalidWorkload, MissingDependency, NoDevice, UnknownName
 from search_spaces.hardware import Hardware, cpu_hardware, cuda_hardware
@@ -81,34 +83,44 @@ def cpu_target_hardware(target: Target, measured: bool) -> Hardware:
     )
 
 
-def make_task(
-    op: str,
-    target: str,
-    arch: str | None,
-    shape: str,
-    dtype: str | None,
-    sketches: tuple[str, ...],
-    *,
-    measure_roof: bool,
-) -> Task:
+@dataclass(frozen=True)
+class TaskOptions:
+    """The values of the options that name a task."""
+
+    op: str
+    target: str = "llvm"
+    arch: str | None = None
+    shape: str = ""
+    dtype: str | None = None
+    sketches: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, record: RunRecord) -> TaskOptions:
+        """The options that name the task of an earlier run."""
+        task = record.task
+        shape = ",".join(f"{k}={v}" for k, v in task.workload.axes)
+        return cls(task.reference, task.target, None, shape, task.workload.dtype, task.only)
+
+
+def make_task(options: TaskOptions, *, measure_roof: bool) -> Task:
     """Builds the task that the options name.
 
     Raises:
         AutotuneError: A name or value that cannot be, with its remedy.
     """
-    operator = find_operator(op)
-    at_hand = cuda_info() if target.startswith("cuda") else None
-    parsed = parse_target(target, arch, at_hand.arch if at_hand else None)
-    workload = operator.workload(parsed.kind, dtype, **parse_shape(shape))
-    if parsed.kind == "llvm":
-        hardware = cpu_target_hardware(parsed, measure_roof)
+    operator = find_operator(options.op)
+    at_hand = cuda_info() if options.target.startswith("cuda") else None
+    target = parse_target(options.target, options.arch, at_hand.arch if at_hand else None)
+    workload = operator.workload(target.kind, options.dtype, **parse_shape(options.shape))
+    if target.kind == "llvm":
+        hardware = cpu_target_hardware(target, measure_roof)
     else:
-        same = at_hand is not None and at_hand.arch == parsed.arch.rstrip("af")
-        hardware = cuda_hardware(parsed.arch, at_hand.name if at_hand is not None and same else None)
-    task = Task(op, workload, parsed, hardware, sketches)
-    if sketches and not task.sketches and not task.refusals:
-        known = Task(op, workload, parsed, hardware)
-        raise UnknownName.of("sketch", sketches[0], (*known.sketches, *known.refusals))
+        same = at_hand is not None and at_hand.arch == target.arch.rstrip("af")
+        hardware = cuda_hardware(target.arch, at_hand.name if at_hand is not None and same else None)
+    task = Task(options.op, workload, target, hardware, options.sketches)
+    if options.sketches and not task.sketches and not task.refusals:
+        known = replace(task, only=())
+        raise UnknownName.of("sketch", options.sketches[0], (*known.sketches, *known.refusals))
     return task
 
 
@@ -125,7 +137,7 @@ def require_device(task: Task, foreign: bool) -> DeviceInfo:
     if device is None:
         raise NoDevice(
             f"{task.target} needs a CUDA device of arch {task.target.arch} and this machine has none",
-            "add --compile-only to compile without one, or run where there is one ('autotune doctor' shows what is here)",
+            "add --compile-only, or run where there is one ('autotune doctor' shows what is here)",
         )
     if not registry.available("torch"):
         raise MissingDependency("measuring on CUDA needs torch", "pip install 'kernel-autotune[cuda]'")

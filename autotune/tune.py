@@ -52,7 +52,6 @@ class Settings:
         seed: Of everything random.
         jobs: Builder processes.
         policy: How candidates are measured.
-        foreign: Whether the device may be of another arch than the target.
     """
 
     strategy: str = "xgb"
@@ -62,7 +61,6 @@ class Settings:
     seed: int = 0
     jobs: int = 1
     policy: Policy = field(default_factory=Policy)
-    foreign: bool = False
 
 
 @dataclass(frozen=True)

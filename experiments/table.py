@@ -34,7 +34,18 @@ def row(path: Path) -> str:
 
 def main() -> None:
     """Prints the table of the files named on the command line."""
-    head = "result,best,default,library,trials,search s,total s,schedules/s,statuses,schedule".split(",")
+    head = [
+        "result",
+        "best",
+        "default",
+        "library",
+        "trials",
+        "search s",
+        "total s",
+        "schedules/s",
+        "statuses",
+        "schedule",
+    ]
     print("| " + " | ".join(head) + " |")
     print("|" + " --- |" * len(head))
     for name in sys.argv[1:]:

@@ -145,6 +145,7 @@ class Operator(ABC):
 
     def check(self, workload: Workload) -> None:
         """Raises InvalidWorkload where axes do not go together."""
+        return
 
     def compute(self, workload: Workload, te: Any, topi: Any) -> tuple[Any, ...] | None:
         """TE tensors, inputs first, outputs last, for TVM's sketches; None where there is no TE definition."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
+from autotune.display import output
 from autotune.journal import FILE as JOURNAL
 from autotune.journal import load_runs
 from autotune.run_folder import ROOT
@@ -44,7 +44,7 @@ def command(paths: tuple[Path, ...], as_json: bool) -> None:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(list(best.values())), indent=2).decode() + "\n")
         return
     for entry in best.values():
-        print_entry(Console(), entry)
+        print_entry(output(), entry)
 
 
 COMMAND = command

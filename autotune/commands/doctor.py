@@ -6,12 +6,12 @@ import sys
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 
 from autotune.builders import GENERATORS, find_generator
 from autotune.devices.cpu import cpu_info
 from autotune.devices.cuda import cuda_info
+from autotune.display import output
 from autotune.environment import read_environment
 from search_spaces import registry
 
@@ -45,23 +45,23 @@ def command(as_json: bool) -> None:
         }
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
         return
-    console = Console()
+    console = output()
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_row("python", environment.python)
     table.add_row("system", environment.system)
     for name, version in environment.versions.items():
         table.add_row(name, version)
-    console.print(table, highlight=False)
+    console.print(table)
     for device in devices:
         size = f"{device.memory_bytes / 2**30:.0f} GiB"
-        console.print(f"[green]device[/]   {device.kind}: {device.name}, {device.arch}, {size}", highlight=False)
+        console.print(f"device   {device.kind}: {device.name}, {device.arch}, {size}")
     if not any(d.kind == "cuda" for d in devices):
-        console.print("no CUDA device: --target cuda works with --compile-only and 'autotune space'", highlight=False)
+        console.print("no CUDA device: --target cuda works with --compile-only and 'autotune space'")
     for name, reason in generators.items():
-        state = "[green]ready[/]" if reason is None else f"[yellow]not usable[/]: {reason}"
-        console.print(f"generator {name}: {state}", highlight=False)
+        state = "ready" if reason is None else f"not usable: {reason}"
+        console.print(f"generator {name}: {state}")
     for name, (why, how) in missing.items():
-        console.print(f"[yellow]missing[/]  {name}, needed for {why}: {how}", highlight=False)
+        console.print(f"missing  {name}, needed for {why}: {how}")
 
 
 COMMAND = command

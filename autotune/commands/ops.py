@@ -6,8 +6,8 @@ import sys
 
 import click
 import msgspec
-from rich.console import Console
 
+from autotune.display import output, titled
 from search_spaces import registry
 from search_spaces.task import OPERATORS, find_operator
 
@@ -24,17 +24,17 @@ def command(as_json: bool) -> None:
         ]
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
         return
-    console = Console()
+    console = output()
     for operator in found:
-        console.print(f"[bold]{operator.name}[/]  {operator.summary}", highlight=False)
+        console.print(titled(operator.name, f"  {operator.summary}"))
         for axis in operator.axes:
             choices = f" ({', '.join(map(str, axis.choices))})" if axis.choices else ""
-            console.print(f"    {axis.name:<8}{axis.meaning}{choices}", highlight=False)
-        console.print(f"    dtypes  {', '.join(operator.dtypes)}", highlight=False)
+            console.print(f"    {axis.name:<8}{axis.meaning}{choices}")
+        console.print(f"    dtypes  {', '.join(operator.dtypes)}")
         for kind in ("cuda", "llvm"):
             defaults = " ".join(f"{k}={v}" for k, v in operator.defaults(kind).items())
-            console.print(f"    default for {kind}: {defaults}", highlight=False)
-    console.print("\nYour own: --op path/to/my_op.py:MyOp (see the README)", highlight=False)
+            console.print(f"    default for {kind}: {defaults}")
+    console.print("\nYour own: --op path/to/my_op.py:MyOp (see the README)")
 
 
 COMMAND = command

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console
 
 from autotune.compile_only import compile_only
 from autotune.devices.cpu import usable_cores
-from autotune.display import ProgressLine
+from autotune.display import ProgressLine, output, progress_output
 from autotune.measurement import Policy
 from autotune.records import RunRecord
 from autotune.run_folder import first_record, fresh_folder, latest_folder, new_folder
 from autotune.summary import outcome_json, print_outcome
-from autotune.task_options import make_task, require_device, task_options
+from autotune.task_options import TaskOptions, make_task, require_device, task_options
 from autotune.tune import STRATEGIES, Settings, tune
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, ExitCode
@@ -48,84 +48,84 @@ def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> l
 @click.option("--foreign-device", is_flag=True, help="Measure on a device of another arch; no result for the target.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def command(
-    op: str | None,
-    target: str,
-    arch: str | None,
-    shape: str,
-    dtype: str | None,
-    sketches: tuple[str, ...],
-    strategy: str | None,
-    trials: int | None,
-    minutes: float | None,
-    seed: int | None,
-    jobs: int | None,
-    l2: str,
-    out: Path | None,
-    resume: str | None,
-    only_compile: bool,
-    foreign_device: bool,
-    as_json: bool,
-    quiet: bool,
-) -> int:
-    """Tune an operator on a device and leave a tuned log.
+def command(**given: Any) -> int:
+    r"""Tune an operator on a device and leave a tuned log.
 
     \b
     autotune run --op matmul --target llvm --shape M=512,N=512,K=512
     autotune run --op attention --target cuda -arch=sm_80
     """
+    names = {"op": given.pop("op"), **{n: given.pop(n) for n in ("target", "arch", "shape", "dtype", "sketches")}}
+    return _run(names, RunOptions(**given))
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The values of the options that say how to tune, None where the user left them out."""
+
+    strategy: str | None
+    trials: int | None
+    minutes: float | None
+    seed: int | None
+    jobs: int | None
+    l2: str
+    out: Path | None
+    resume: str | None
+    only_compile: bool
+    foreign_device: bool
+    as_json: bool
+    quiet: bool
+
+
+def _run(names: dict[str, Any], options: RunOptions) -> int:
+    """Everything after parsing."""
     folder, earlier = None, None
-    if resume is not None:
-        folder = Path(resume) if resume else out or latest_folder({"reference": op, "target": None})
+    if options.resume is not None:
+        folder = Path(options.resume) if options.resume else options.out or latest_folder(names["op"])
         earlier = first_record(folder)
-    if op is None:
-        if earlier is None:
-            raise AutotuneError("no operator", "name one with --op; 'autotune ops' lists them")
-        op, target, arch, sketches = earlier.task.reference, earlier.task.target, None, earlier.task.only
-        shape, dtype = ",".join(f"{k}={v}" for k, v in earlier.task.workload.axes), earlier.task.workload.dtype
-    if strategy is not None:
-        registry.find(STRATEGIES, strategy, "strategy")
-    task = make_task(op, target, arch, shape, dtype, sketches, measure_roof=not only_compile)
-    settings = _settings(task, earlier, strategy, trials, minutes, seed, jobs, l2, foreign_device)
-    console, progress = Console(), Console(stderr=True, quiet=quiet)
-    if only_compile:
-        compile_only(task, settings, console, progress, as_json=as_json)
+    if names["op"] is not None:
+        task_names = TaskOptions(**names)
+    elif earlier is not None:
+        task_names = TaskOptions.of(earlier)
+    else:
+        raise AutotuneError("no operator", "name one with --op; 'autotune ops' lists them")
+    if options.strategy is not None:
+        registry.find(STRATEGIES, options.strategy, "strategy")
+    task = make_task(task_names, measure_roof=not options.only_compile)
+    settings = _settings(task, options, earlier)
+    progress = progress_output(options.quiet)
+    if options.only_compile:
+        compile_only(task, settings, output(), progress, as_json=options.as_json)
         return ExitCode.OK
-    device = require_device(task, foreign_device)
-    if task.target.kind == "cuda" and foreign_device:
+    device = require_device(task, options.foreign_device)
+    if device.arch != task.target.arch and task.target.kind == "cuda":
         task = replace(task, hardware=cuda_hardware(task.target.arch, device.name))
     if folder is None:
-        folder = fresh_folder(out) if out is not None else new_folder(task.workload, task.target)
+        folder = fresh_folder(options.out) if options.out is not None else new_folder(task.workload, task.target)
     cost = task.operator.cost(task.workload)
     with ProgressLine(progress, cost.operations, cost.bytes, task.floor_seconds) as line:
         outcome = tune(task, settings, folder, [line], line.searching)
-    if as_json:
+    if options.as_json:
         sys.stdout.write(outcome_json(outcome) + "\n")
     else:
-        print_outcome(console, outcome)
+        print_outcome(output(), outcome)
     return ExitCode.INTERRUPTED if outcome.stopped else ExitCode.OK
 
 
-def _settings(
-    task: Task,
-    earlier: RunRecord | None,
-    strategy: str | None,
-    trials: int | None,
-    minutes: float | None,
-    seed: int | None,
-    jobs: int | None,
-    l2: str,
-    foreign: bool,
-) -> Settings:
+def _settings(task: Task, options: RunOptions, earlier: RunRecord | None) -> Settings:
     """What the options say, else what the continued run had, else the defaults."""
+    inherited = (
+        Settings(strategy=earlier.strategy, trials=earlier.trials, minutes=earlier.minutes, seed=earlier.seed)
+        if earlier is not None
+        else Settings(trials=_TRIALS[task.target.kind])
+    )
     return Settings(
-        strategy=strategy or (earlier.strategy if earlier else "xgb"),
-        trials=trials or (earlier.trials if earlier else _TRIALS[task.target.kind]),
-        minutes=minutes if minutes is not None else (earlier.minutes if earlier else None),
-        seed=seed if seed is not None else (earlier.seed if earlier else 0),
-        jobs=jobs or usable_cores(),
-        policy=Policy(cold=l2 == "cold"),
-        foreign=foreign,
+        strategy=options.strategy or inherited.strategy,
+        trials=options.trials or inherited.trials,
+        minutes=options.minutes or inherited.minutes,
+        seed=inherited.seed if options.seed is None else options.seed,
+        jobs=options.jobs or usable_cores(),
+        policy=Policy(cold=options.l2 == "cold"),
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from autotune.display import duration, rate
+from autotune.display import duration, output, rate, titled
 from autotune.journal import RunLog, load_runs
 from autotune.measurement import Status
 from autotune.records import TrialRecord
@@ -24,7 +24,7 @@ from autotune.tuned_log import verified_counts
 @click.option("--json", "as_json", is_flag=True, help="Print every trial as a line of JSON.")
 def command(path: Path, status: str | None, top: int, as_json: bool) -> None:
     """Show the trials of a run, fastest first; failures with their reasons."""
-    console = Console()
+    console = output()
     for log in load_runs(path):
         trials = [m for m in log.trials.values() if status is None or m.status == status]
         if as_json:
@@ -39,9 +39,10 @@ def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:
     run = log.runs[-1]
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in verified_counts(log).items())
     console.print(
-        f"[bold]{run.task.workload}[/] for {run.task.target} on {run.device.name}, strategy {run.strategy}, "
-        f"seed {run.seed}: {counts}",
-        highlight=False,
+        titled(
+            str(run.task.workload),
+            f" for {run.task.target} on {run.device.name}, strategy {run.strategy}, seed {run.seed}: {counts}",
+        )
     )
     table = Table(box=None)
     for name in ("time", "rate", "roofline", "samples"):
@@ -59,7 +60,7 @@ def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:
             )
         else:
             table.add_row("", "", "", "", f"{trial.status.replace('_', ' ')}: {trial.detail} [{trial.schedule}]")
-    console.print(table, highlight=False, markup=False)
+    console.print(table)
 
 
 COMMAND = command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 import msgspec
@@ -10,7 +11,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from autotune.task_options import make_task, task_options
+from autotune.display import output, titled
+from autotune.task_options import TaskOptions, make_task, task_options
 from search_spaces.space import Knob, SpaceSize, Value
 from search_spaces.task import Task
 
@@ -18,20 +20,18 @@ from search_spaces.task import Task
 @click.command("space")
 @task_options(required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(
-    op: str, target: str, arch: str | None, shape: str, dtype: str | None, sketches: tuple[str, ...], as_json: bool
-) -> None:
-    """Show sketches, knobs and the size of an operator's schedule space.
+def command(as_json: bool, **named: Any) -> None:
+    r"""Show sketches, knobs and the size of an operator's schedule space.
 
     \b
     autotune space --op attention --target cuda -arch=sm_80
     """
-    task = make_task(op, target, arch, shape, dtype, sketches, measure_roof=False)
+    task = make_task(TaskOptions(**named), measure_roof=False)
     size = task.space.size(np.random.default_rng(0))
     if as_json:
         sys.stdout.write(_json(task, size) + "\n")
     else:
-        _print(task, size, Console())
+        _print(task, size, output())
 
 
 def _json(task: Task, size: SpaceSize) -> str:
@@ -64,24 +64,23 @@ def _values(knob: Knob) -> str:
 
 
 def _print(task: Task, size: SpaceSize, console: Console) -> None:
-    console.print(f"[bold]{task.workload}[/] for {task.target}", highlight=False)
+    console.print(titled(str(task.workload), f" for {task.target}"))
     for space in task.space.sketches:
         sketch = task.sketches[space.sketch.partition("/")[0]]
-        console.print(f"\n[bold]{space.sketch}[/]  {sketch.summary}; {space.cartesian:,} combinations", highlight=False)
+        console.print(titled(f"\n{space.sketch}", f"  {sketch.summary}; {space.cartesian:,} combinations"))
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
         for knob in sorted(space.knobs, key=lambda k: k.family):
             table.add_row(str(knob.family), knob.name, _values(knob))
-        console.print(table, highlight=False)
+        console.print(table)
     for name, reason in task.refusals.items():
-        console.print(f"\n[dim]{name}  does not apply: {reason}[/]", highlight=False)
+        console.print(f"\n{name} does not apply: {reason}")
     about = "" if size.exact else "about "
     console.print(
         f"\n{about}{size.legal:,} legal schedules of {size.cartesian:,} combinations; the limits of "
         f"{task.hardware.limits.arch} reject {about}{sum(size.rejected.values()):,}:",
-        highlight=False,
     )
     for reason, count in sorted(size.rejected.items(), key=lambda item: -item[1]):
-        console.print(f"  {count:>14,}  {reason}", highlight=False)
+        console.print(f"  {count:>14,}  {reason}")
 
 
 COMMAND = command

@@ -60,7 +60,11 @@ class Device(ABC):
 
     @abstractmethod
     def deviation(self, output: Any, reference: Any, relative: float, of_rms: float) -> float:
-        """Largest |output - reference| / (relative |reference| + of_rms rms(its row of reference)); inf where not finite."""
+        """Largest |output - reference| over relative |reference| + of_rms times its row's root mean square.
+
+        Returns:
+            inf where an element is not finite.
+        """
 
     @abstractmethod
     def library(self, task: Task, inputs: Sequence[Any], outputs: Sequence[Any]) -> Mapping[str, BoundLaunch]:
@@ -68,7 +72,7 @@ class Device(ABC):
 
     @abstractmethod
     def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
-        """Seconds of each of `launches`, timed alone in this order with no pause between; caches flushed where `cold`."""
+        """Seconds of each of `launches`, timed one by one in this order with no pause between; cache-cold if `cold`."""
 
     @abstractmethod
     def synchronize(self) -> None:

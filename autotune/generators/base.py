@@ -41,7 +41,7 @@ class Artifact:
 
     Attributes:
         path: File or folder of the binary, readable by the worker.
-        sha256: Of the device code and what it is launched with (grid, run-time arguments): equal hashes are equal programs.
+        sha256: Of the device code and of what it is launched with; equal hashes are equal programs.
         resources: What the kernel uses.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -27,6 +28,13 @@ _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\((\d+)")
+
+
+# exp(r) for |r| <= log(2)/2 is 1 + r + r^2 times this polynomial, highest power first; log(2) in two parts.
+EXP_POLYNOMIAL = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+LOG2_HIGH, LOG2_LOW = 0.693359375, -2.12194440e-4
+# Arguments beyond these give the least or the greatest normal float.
+EXP_LEAST, EXP_MOST = -87.3, 88.3
 
 
 class TvmKernel(Kernel):
@@ -64,6 +72,7 @@ class TvmGenerator(Generator):
         try:
             module = sketch.scheduled(task, schedule).mod
             if task.target.kind == "llvm":
+                vectorise_exponential()
                 code = _object_code(tvm.compile(module, target=tvm_target(task)).mod, folder)
                 return Artifact(*code, Resources())
             return _built_for_cuda(tvm, module, task, folder)
@@ -103,6 +112,38 @@ def _pool(tvm: Any) -> Any:
 def use_threads(tvm: Any, count: int) -> None:
     """Lets parallel loops run on `count` threads from now on."""
     _pool(tvm)(1, count)
+
+
+@lru_cache(maxsize=1)
+def vectorise_exponential() -> None:
+    """Makes TVM's llvm target compute float32 exponentials in vectors; its own rule calls `expf` for each element."""
+    tirx = registry.optional("tvm.tirx", EXTRA)
+    own = registry.optional("tvm.ir", EXTRA).Op.get("tirx.exp").get_attr("llvm.FLowerIntrinsic")
+
+    def lower(call: Any) -> Any:
+        kind = str(call.ty.dtype)
+        return _exponential(tirx, call.args[0], kind) if kind.startswith("float32") else own(call)
+
+    tirx.register_intrin_lowering("tirx.exp", target="llvm", f=lower, level=99)
+
+
+def _exponential(tirx: Any, x: Any, kind: str) -> Any:
+    """2**n * exp(x - n * log(2)), within two units in the last place."""
+    integer = kind.replace("float", "int")
+
+    def constant(value: float) -> Any:
+        return tirx.const(value, kind)
+
+    x = tirx.max(tirx.min(x, constant(EXP_MOST)), constant(EXP_LEAST))
+    # The exponent's bits are positive, so that the conversion's truncation rounds to nearest after adding a half.
+    bits = tirx.Cast(integer, x * constant(math.log2(math.e)) + constant(127.5))
+    n = tirx.Cast(kind, bits) - constant(127.0)
+    r = x - n * constant(LOG2_HIGH) - n * constant(LOG2_LOW)
+    series = constant(EXP_POLYNOMIAL[0])
+    for coefficient in EXP_POLYNOMIAL[1:]:
+        series = series * r + constant(coefficient)
+    power = tirx.reinterpret(kind, tirx.shift_left(bits, tirx.const(23, integer)))
+    return (series * r * r + r + constant(1.0)) * power
 
 
 def _object_code(compiled: Any, folder: Path) -> tuple[str, str]:

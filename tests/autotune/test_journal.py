@@ -111,7 +111,7 @@ def test_what_is_no_journal_is_refused_in_one_line(tmp_path, content, says):
 def test_a_newer_schema_is_named_even_where_its_fields_still_fit(tmp_path):
     path = written(tmp_path, run_record())
     path.write_bytes(path.read_bytes().replace(SCHEMA.encode(), b"tunelog/2"))
-    with pytest.raises(BadLog, match="tunelog/2.*newer kernel-autotune"):
+    with pytest.raises(BadLog, match=r"tunelog/2.*newer kernel-autotune"):
         load_runs(path)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.measurement import Measurement, Status
-from autotune.race import LOOKS, LEAST_ROUNDS, finalists, ratio, run_race
+from autotune.race import LEAST_ROUNDS, LOOKS, finalists, ratio, run_race
 from search_spaces.space import Schedule
 
 

@@ -94,5 +94,6 @@ class TritonSketch(Sketch):
         if not module:
             return super().sources()
         spec = importlib.util.find_spec(module)
-        assert spec is not None and spec.origin is not None, f"{self.name}: no module {module}"
+        assert spec is not None, f"{self.name}: no module {module}"
+        assert spec.origin is not None, f"{self.name}: {module} is no file"
         return (*super().sources(), Path(spec.origin))

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from search_spaces.task import Task
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+FEWEST_ROWS = 4
 COLUMNS = (8, 16, 24, 32, 48, 64, 96, 128)
-VECTORS = (4, 8, 16, 32)
+VECTORS = (8, 16, 32)
 UNROLLS = (1, 2, 4, 8)
 PACKED = ("none", "a", "b", "ab")
 ORDERS = ("mn", "nm")
@@ -46,7 +47,7 @@ class MatmulPacked(TvmSketch):
         m, n, k = (task.workload[a] for a in "MNK")
         cores = cores_of(task)
         knobs = (
-            Knob("micro_m", Family.REGISTERS, _dividing(ROWS, m)),
+            Knob("micro_m", Family.REGISTERS, _rows(m)),
             Knob("micro_n", Family.REGISTERS, _dividing(COLUMNS, n)),
             Knob("vector", Family.VECTOR_WIDTH, _dividing(VECTORS, n)),
             Knob("block_m", Family.TILE_SIZES, _divisors(m)),
@@ -69,6 +70,12 @@ class MatmulPacked(TvmSketch):
 
 def _dividing(candidates: tuple[int, ...], extent: int) -> tuple[int, ...]:
     return tuple(c for c in candidates if extent % c == 0)
+
+
+def _rows(m: int) -> tuple[int, ...]:
+    """Heights of the register tile: few rows reuse nothing, and on panels LLVM takes half a minute over one row."""
+    found = _dividing(ROWS, m)
+    return tuple(r for r in found if r >= FEWEST_ROWS) or found
 
 
 def _divisors(extent: int) -> tuple[int, ...]:

@@ -94,6 +94,21 @@ def test_a_refused_schedule_is_one_line(tmp_path):
     assert len(str(caught.value)) < 400
 
 
+def test_vectorised_exponentials_are_as_exact_as_float32_allows():
+    tvm, te = pytest.importorskip("tvm"), pytest.importorskip("tvm.te")
+    generator_module.vectorise_exponential()
+    count = 1 << 14
+    x = te.placeholder((count,), name="x")
+    made = tvm.s_tir.Schedule(te.create_prim_func([x, te.compute((count,), lambda i: te.exp(x[i]), name="y")]))
+    _, lanes = made.split(made.get_loops(made.get_sblock("y"))[0], [None, 16])
+    made.vectorize(lanes)
+    values, out = aligned((count,), "float32"), aligned((count,), "float32")
+    values[...] = np.linspace(-87, 88, count)
+    compiled = tvm.compile(made.mod, target="llvm")
+    compiled["main"](tvm.runtime.from_dlpack(values), tvm.runtime.from_dlpack(out))
+    np.testing.assert_allclose(out, np.exp(values.astype(np.float64)), rtol=3e-7)
+
+
 def _build_in_child(task, schedule, folder, queue):
     queue.put(GENERATOR.build(task, schedule, folder).sha256)
 
