@@ -14,7 +14,6 @@ from rich.progress import track
 from rich.table import Table
 
 from autotune.builders import Builders, Built, find_generator
-from autotune.environment import set_defaults_for_children
 from autotune.occupancy import occupancy
 from autotune.process import preload
 from autotune.strategies.random import STRATEGY as RANDOM
@@ -31,7 +30,6 @@ def compile_only(task: Task, settings: Settings, console: Console, progress: Con
     Raises:
         NothingValid: None of them compiled.
     """
-    set_defaults_for_children()
     require_generators(task)
     rng = np.random.default_rng(settings.seed)
     count = min(settings.trials, _MOST)

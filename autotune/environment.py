@@ -52,9 +52,14 @@ def read_environment() -> Environment:
     return Environment(versions, platform.python_version(), f"{platform.platform()} {platform.machine()}")
 
 
-def set_defaults_for_children() -> None:
-    """Environment variables that child processes need from their start.
+def calm_thread_pools() -> None:
+    """Keeps the idle threads of one library from taking the cores from what is measured next in the same process.
 
-    TVM's FFI imports torch, where it is installed, only to pass torch tensors faster: seconds for nothing in a builder.
+    Each library reads its variables once, when its pool starts: call this before, or in the parent process. What the
+    user has set is left alone.
     """
-    os.environ.setdefault("TVM_FFI_DISABLE_TORCH_C_DLPACK", "1")
+    os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+    # Pinning would stay on this thread, and so on every process and thread that it starts.
+    os.environ.setdefault("TVM_BIND_THREADS", "0")
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "1000")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")

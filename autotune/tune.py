@@ -18,7 +18,7 @@ from autotune.budget import Budget
 from autotune.builders import find_generator
 from autotune.clock import now
 from autotune.devices.base import DeviceInfo
-from autotune.environment import read_environment, set_defaults_for_children
+from autotune.environment import calm_thread_pools, read_environment
 from autotune.journal import FILE, Journal, RunLog, load_runs
 from autotune.measurement import Policy
 from autotune.measurer import Measurer
@@ -113,7 +113,7 @@ def tune(
     Raises:
         AutotuneError: The output folder, the device or a package is not as needed, or nothing could be verified.
     """
-    set_defaults_for_children()
+    calm_thread_pools()
     require_generators(task)
     budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
     scratch = Path(tempfile.mkdtemp(prefix="autotune-"))

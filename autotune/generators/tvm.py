@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
+from autotune.environment import calm_thread_pools
 from autotune.generators.base import Artifact, BoundLaunch, BuildError, Generator, Kernel, Resources
 from search_spaces import registry
 from search_spaces.errors import InvalidSchedule
@@ -101,11 +101,7 @@ class TvmGenerator(Generator):
 @lru_cache(maxsize=1)
 def _pool(tvm: Any) -> Any:
     """TVM's thread pool, sized before its first use; else TVM takes every second core for a hyperthread."""
-    os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))
-    # Pinning would stay on this thread, and so on every process and thread that it starts.
-    os.environ.setdefault("TVM_BIND_THREADS", "0")
-    # Idle workers that spin for long take the cores from whatever is measured next in this process.
-    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "1000")
+    calm_thread_pools()
     return tvm.get_global_func("runtime.config_threadpool")
 
 

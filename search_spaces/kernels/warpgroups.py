@@ -27,6 +27,12 @@ def tile_of(index, group, columns, TILES_M: gl.constexpr, TILES_N: gl.constexpr)
 
 
 @gluon.jit
+def before(stage, STAGES: gl.constexpr):
+    """The stage before this one in the ring."""
+    return gl.where(stage == 0, STAGES, stage) - 1
+
+
+@gluon.jit
 def copy(
     a,
     b,
@@ -109,20 +115,18 @@ def multiply(
         mbarrier.wait(started, 0)
     for tile in range(gl.program_id(0), TILES_M * TILES_N, gl.num_programs(0)):
         sums = gl.zeros([ROWS, BLOCK_N], gl.float32, layout)
-        last = stage
         for k in range(STEPS):
             mbarrier.wait(full.index(stage), phase)
             sums = warpgroup_mma(a_ring.index(2 * stage + HALF), b_ring.index(stage), sums, is_async=True)
             sums = warpgroup_mma_wait(1, deps=[sums])
-            mbarrier.arrive(empty.index(last), pred=k > 0)
+            mbarrier.arrive(empty.index(before(stage, STAGES)), pred=k > 0)
             if LEAD > 0 and HALF == 0:
                 mbarrier.arrive(started, pred=k == LEAD)
-            last = stage
             stage += 1
             phase = gl.where(stage == STAGES, phase ^ 1, phase)
             stage = gl.where(stage == STAGES, 0, stage)
         sums = warpgroup_mma_wait(0, deps=[sums])
-        mbarrier.arrive(empty.index(last))
+        mbarrier.arrive(empty.index(before(stage, STAGES)))
         tile_m, tile_n = tile_of(tile, group, columns, TILES_M, TILES_N)
         store(c, piece, (2 * tile_m + HALF) * ROWS, tile_n * BLOCK_N, sums)
     tma.store_wait(0)
