@@ -72,7 +72,7 @@ def _multiply_adds(shape: tuple[int, int, int], repeats: int) -> Any:
 
 
 def measured_bandwidth() -> float:
-    """Bytes per second between memory and all cores: the faster of a copy and a dot product, both far beyond the caches."""
+    """Bytes per second between memory and all cores: the faster of a copy and a dot product, far beyond the caches."""
     cores = len(os.sched_getaffinity(0))
     source = np.ones(COPY_BYTES // 8)
     copy = np.zeros_like(source)
