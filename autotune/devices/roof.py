@@ -59,7 +59,7 @@ def _multiply_adds(rows: int, lanes: int, repeats: int) -> Any:
     c = te.compute((rows, lanes * VECTORS), lambda i, j: te.sum(a[k, i] * b[k, j], axis=[again, k]), name="c")
     made = tvm.s_tir.Schedule(te.create_prim_func([a, b, c]))
     block = made.get_sblock("c")
-    tile = made.cache_write(block, 0, "local")
+    made.cache_write(block, 0, "local")
     i, j, outer, inner = made.get_loops(block)
     group, lane = made.split(j, [VECTORS, lanes])
     made.reorder(outer, inner, i, group, lane)

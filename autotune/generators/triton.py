@@ -91,15 +91,21 @@ class TritonGenerator(Generator):
         )
 
     def load(self, task: Task, schedule: Schedule, artifact: Artifact, folder: Path) -> Kernel:
-        """Loads the cubin itself, so that nothing can be compiled again in the worker."""
-        _configure(folder)
+        """Loads the cubin itself, so that nothing can be compiled again in the worker.
+
+        A device of another arch than the target's gets the target's PTX, which its driver compiles.
+        """
         launch = _sketch(task, schedule).launch(task, schedule)
+        if _device_capability() != _capability(task):
+            compiled = _compile(task, _source(task, schedule, launch), launch, folder / "ptx", binary_only=False)
+            return TritonKernel(task, launch, compiled, compiled.asm["ptx"].encode() + b"\0")
+        _configure(folder, binary_only=True)
         files = {path.name: str(path) for path in Path(artifact.path).iterdir() if path.suffix in (".json", ".cubin")}
         group = {name: path for name, path in files.items() if not name.startswith("__grp__")}
         compiled = registry.optional("triton.compiler", _EXTRA).CompiledKernel(
             _source(task, schedule, launch), group, Path(artifact.path).name
         )
-        return TritonKernel(task, launch, compiled)
+        return TritonKernel(task, launch, compiled, compiled.kernel)
 
     def versions(self) -> dict[str, str]:
         """Triton's; it brings its own ptxas."""
@@ -109,14 +115,14 @@ class TritonGenerator(Generator):
 class TritonKernel(Kernel):
     """A cubin in the device's memory, with the launcher that Triton compiles for its parameters."""
 
-    def __init__(self, task: Task, launch: TritonLaunch, compiled: Any) -> None:
+    def __init__(self, task: Task, launch: TritonLaunch, compiled: Any, binary: bytes) -> None:
         self._tensors = task.operator.tensors(task.workload)
         self._launch = launch
         self._driver = registry.optional("triton.runtime.driver", _EXTRA).driver.active
         self._descriptors = compiled.metadata.tensordesc_meta or []
         self._packed = compiled.packed_metadata
         device = self._driver.get_current_device()
-        loaded = self._driver.utils.load_binary(compiled.name, compiled.kernel, compiled.metadata.shared, device)
+        loaded = self._driver.utils.load_binary(compiled.name, binary, compiled.metadata.shared, device)
         self._module, self._function, _, _, most_threads = loaded
         threads = compiled.metadata.num_warps * compiled.metadata.target.warp_size
         if threads > most_threads:
@@ -175,11 +181,11 @@ def _kernel(sketch: TritonSketch) -> Any:
     return getattr(found, function)
 
 
-def _configure(folder: Path) -> None:
+def _configure(folder: Path, *, binary_only: bool) -> None:
     """Points Triton's cache into the run's folder, and leaves out what measuring does not need."""
     knobs = registry.optional("triton.knobs", _EXTRA)
     knobs.cache.dir = str(folder.resolve() / "triton")
-    knobs.compilation.store_binary_only = True
+    knobs.compilation.store_binary_only = binary_only
     # Line numbers would make binaries differ that do the same.
     knobs.compilation.disable_line_info = True
 
@@ -219,10 +225,19 @@ def _expanded(arguments: Mapping[str, Argument], tensors: Sequence[TensorSpec]) 
     return types
 
 
-def _compile(task: Task, source: Any, launch: TritonLaunch, folder: Path) -> Any:
-    _configure(folder)
+def _capability(task: Task) -> int:
+    return int(re.sub(r"\D", "", task.target.arch))
+
+
+def _device_capability() -> int:
+    """Compute capability of the device at hand, 90 for sm_90."""
+    return int(registry.optional("triton.runtime.driver", _EXTRA).driver.active.get_current_target().arch)
+
+
+def _compile(task: Task, source: Any, launch: TritonLaunch, folder: Path, *, binary_only: bool = True) -> Any:
+    _configure(folder, binary_only=binary_only)
     target = registry.optional("triton.backends.compiler", _EXTRA).GPUTarget(
-        "cuda", int(re.sub(r"\D", "", task.target.arch)), task.hardware.limits.warp
+        "cuda", _capability(task), task.hardware.limits.warp
     )
     options: dict[str, int] = {"num_warps": launch.num_warps, "num_stages": launch.num_stages}
     if launch.maxnreg is not None:

@@ -147,3 +147,14 @@ def test_loading_compiles_nothing(arch, folder, monkeypatch):
 
     monkeypatch.setattr(CUDABackend, "add_stages", lambda *_: pytest.fail("compiled again"))
     GENERATOR.load(made, made.default, artifact, folder)
+
+
+def test_another_archs_ptx_runs_on_this_device(arch, folder):
+    if arch == "sm_80":
+        pytest.skip("sm_80 is this device's own")
+    made = task("matmul", "float16", {"M": 256, "N": 256, "K": 256}, "sm_80")
+    inputs, outputs = arrays(made)
+    artifact = GENERATOR.build(made, made.default, folder)
+    GENERATOR.load(made, made.default, artifact, folder).bind(inputs, outputs)()
+    expected = inputs[0].double() @ inputs[1].double()
+    assert float((outputs[0].double() - expected).abs().max()) < 0.1
