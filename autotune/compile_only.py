@@ -17,7 +17,7 @@ from autotune.builders import Builders, Built, find_generator
 from autotune.occupancy import occupancy
 from autotune.process import preload
 from autotune.strategies.random import STRATEGY as RANDOM
-from autotune.tune import Settings, require_generators
+from autotune.tune import Settings
 from search_spaces.errors import NothingValid
 from search_spaces.task import Task
 
@@ -30,7 +30,6 @@ def compile_only(task: Task, settings: Settings, console: Console, progress: Con
     Raises:
         NothingValid: None of them compiled.
     """
-    require_generators(task)
     rng = np.random.default_rng(settings.seed)
     count = min(settings.trials, _MOST)
     schedules = list(dict.fromkeys([task.default, *RANDOM(task.space, rng).ask(count)]))[:count]

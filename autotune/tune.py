@@ -8,7 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
@@ -114,7 +114,6 @@ def tune(
         AutotuneError: The output folder, the device or a package is not as needed, or nothing could be verified.
     """
     calm_thread_pools()
-    require_generators(task)
     budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
     scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
     measurer: Measurer | None = None
@@ -187,12 +186,19 @@ def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: 
     )
 
 
-def require_generators(task: Task) -> None:
-    """Raises MissingDependency where no code generator of the task's sketches is usable here."""
-    missing = {s.generator: find_generator(s.generator).missing() for s in task.sketches.values()}
-    reasons = [reason for reason in missing.values() if reason is not None]
-    if reasons:
-        raise MissingDependency(reasons[0], "or leave its sketches out with --sketch")
+def usable_task(task: Task) -> tuple[Task, list[str]]:
+    """`task` without the sketches whose code generator is not usable here, and why each generator was left out.
+
+    Raises:
+        MissingDependency: No sketch is left.
+    """
+    missing = {name: find_generator(sketch.generator).missing() for name, sketch in task.sketches.items()}
+    absent = [reason for reason in task.refusals.values() if "not installed" in reason]
+    reasons = sorted({*absent, *(reason for reason in missing.values() if reason is not None)})
+    usable = tuple(name for name, reason in missing.items() if reason is None)
+    if reasons and not usable:
+        raise MissingDependency(reasons[0])
+    return (replace(task, only=usable) if len(usable) < len(missing) else task), reasons
 
 
 def known_trials(folder: Path, task: Task) -> RunLog:

@@ -42,17 +42,30 @@ def find(package: str, name: str, what: str) -> Any:
     if place.endswith(".py"):
         return _attribute(load_file(Path(place)), chosen or attribute, name, what)
     if name in names(package):
-        return _attribute(importlib.import_module(f"{package}.{name}"), attribute, name, what)
+        return _attribute(_import(f"{package}.{name}", f"{what} {name}"), attribute, name, what)
     if "." in place and not place.startswith("."):
         try:
-            module = importlib.import_module(place)
+            module = _import(place, f"{what} {name}")
         except ModuleNotFoundError as error:
-            # A package that the named module itself imports is missing: that is not a wrong name.
-            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-                raise
             raise UnknownName.of(what, name, names(package)) from error
         return _attribute(module, chosen or attribute, name, what)
     raise UnknownName.of(what, name, names(package))
+
+
+def _import(module: str, user: str) -> ModuleType:
+    """Imports `module`; a package that it imports itself and that is missing is no wrong name.
+
+    Raises:
+        ModuleNotFoundError: `module` itself is not there.
+        MissingDependency: A package that it needs is not there.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or f"{module}.".startswith(f"{error.name}."):
+            raise
+        package = error.name.partition(".")[0]
+        raise MissingDependency(f"{user} needs {package}, which is not installed", f"pip install {package}") from error
 
 
 def _attribute(module: ModuleType, attribute: str, name: str, what: str) -> Any:

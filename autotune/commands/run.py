@@ -17,7 +17,7 @@ from autotune.records import RunRecord
 from autotune.run_folder import first_record, fresh_folder, latest_folder, new_folder
 from autotune.summary import outcome_json, print_outcome
 from autotune.task_options import TaskOptions, make_task, require_device, task_options
-from autotune.tune import STRATEGIES, Settings, tune
+from autotune.tune import STRATEGIES, Settings, tune, usable_task
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, ExitCode
 from search_spaces.hardware import cuda_hardware
@@ -92,8 +92,14 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     if options.strategy is not None:
         registry.find(STRATEGIES, options.strategy, "strategy")
     task = make_task(task_names, measure_roof=not options.only_compile)
-    settings = _settings(task, options, earlier)
     progress = progress_output(options.quiet)
+    task, left_out = usable_task(task)
+    for reason in left_out:
+        progress.print(f"going on without some sketches: {reason}")
+    settings = _settings(task, options, earlier)
+    if options.strategy is None and not registry.available("xgboost"):
+        progress.print("going on with strategy evolutionary: xgboost is not installed; pip install xgboost-cpu")
+        settings = replace(settings, strategy="evolutionary")
     if options.only_compile:
         compile_only(task, settings, output(), progress, as_json=options.as_json)
         return ExitCode.OK

@@ -1,4 +1,9 @@
-"""Matrix product on Hopper: one warp copies, two groups of four warps multiply; what each does is written out."""
+"""Matrix product on Hopper, in roles: one group of warps copies ahead, two multiply and store.
+
+Each multiplying group has its own half of a tile and waits for copies only, so that the tensor cores go on with one
+group's product while another group stores. Two blocks of a cluster can share the columns of B: each copies half of
+them to both, which Gluon 3.6 has no words for; `EVERYWHERE` marks the instructions that the generator rewrites.
+"""
 
 import triton
 from triton.experimental import gluon
@@ -11,10 +16,19 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
+from search_spaces.kernels.cluster import everywhere, here, meet, publish
+
+# Registers of a thread by its role; together with those of the default role they fill the register file.
+MULTIPLYING = gl.constexpr(240)
+COPYING = gl.constexpr(24)
+
 
 @gluon.jit
-def tile_of(index, group, columns, TILES_M: gl.constexpr, TILES_N: gl.constexpr):
-    """Row and column of tile number `index`, walking bands of `group` tiles; `columns` = 1 for bands of columns."""
+def tile_of(index, group, columns, serpentine, TILES_M: gl.constexpr, TILES_N: gl.constexpr):
+    """Row and column of tile number `index`, walking bands of `group` tiles; `columns` = 1 for bands of columns.
+
+    With `serpentine` = 1 every other band runs backwards, so that it starts with what the last one left in the cache.
+    """
     across = gl.where(columns != 0, TILES_M, TILES_N)
     along = gl.where(columns != 0, TILES_N, TILES_M)
     band = index // (group * across)
@@ -23,6 +37,7 @@ def tile_of(index, group, columns, TILES_M: gl.constexpr, TILES_N: gl.constexpr)
     rest = index % (group * across)
     major = first + rest % height
     minor = rest // height
+    minor = gl.where((serpentine & band & 1) != 0, across - 1 - minor, minor)
     return gl.where(columns != 0, minor, major), gl.where(columns != 0, major, minor)
 
 
@@ -40,39 +55,51 @@ def copy(
     b_ring,
     full,
     empty,
+    zigzag,
+    CLUSTER: gl.constexpr,
     group,
     columns,
+    serpentine,
     TILES_M: gl.constexpr,
     TILES_N: gl.constexpr,
     STEPS: gl.constexpr,
-    STAGES: gl.constexpr,
 ):
     """Fills the rings with the tiles of A and B, as far ahead as they have room."""
     ROWS: gl.constexpr = a.block_shape[0]
     BLOCK_K: gl.constexpr = a.block_shape[1]
-    BLOCK_N: gl.constexpr = b.block_shape[1]
+    PART: gl.constexpr = b.block_shape[1]
+    STAGES: gl.constexpr = full.shape[0]
+    BYTES: gl.constexpr = 2 * a.block_type.nbytes + CLUSTER * b.block_type.nbytes
+    meet(CLUSTER)
+    rank = gl.program_id(0) % CLUSTER
+    clusters = gl.num_programs(0) // CLUSTER
     stage = 0
     phase = 1
-    for tile in range(gl.program_id(0), TILES_M * TILES_N, gl.num_programs(0)):
-        tile_m, tile_n = tile_of(tile, group, columns, TILES_M, TILES_N)
-        row = tile_m * (2 * ROWS)
-        column = tile_n * BLOCK_N
+    backwards = 0
+    for tile in range(gl.program_id(0) // CLUSTER, TILES_M * TILES_N, clusters):
+        tile_m, tile_n = tile_of(tile, group, columns, serpentine, TILES_M, TILES_N)
+        row = (tile_m * CLUSTER + rank) * (2 * ROWS)
+        column = (tile_n * CLUSTER + rank) * PART
         for k in range(STEPS):
+            at = gl.where(backwards != 0, STEPS - 1 - k, k) * BLOCK_K
             ready = full.index(stage)
             mbarrier.wait(empty.index(stage), phase)
-            mbarrier.expect(ready, 2 * a.block_type.nbytes + b.block_type.nbytes)
-            tma.async_copy_global_to_shared(a, [row, k * BLOCK_K], ready, a_ring.index(2 * stage))
-            tma.async_copy_global_to_shared(b, [k * BLOCK_K, column], ready, b_ring.index(stage))
-            tma.async_copy_global_to_shared(a, [row + ROWS, k * BLOCK_K], ready, a_ring.index(2 * stage + 1))
+            mbarrier.expect(ready, BYTES)
+            tma.async_copy_global_to_shared(a, [row, at], ready, a_ring.index(2 * stage))
+            tma.async_copy_global_to_shared(a, [row + ROWS, at], ready, a_ring.index(2 * stage + 1))
+            everywhere(CLUSTER)
+            tma.async_copy_global_to_shared(b, [at, column], ready, b_ring.index(stage * CLUSTER + rank))
+            here(CLUSTER)
             stage += 1
             phase = gl.where(stage == STAGES, phase ^ 1, phase)
             stage = gl.where(stage == STAGES, 0, stage)
+        backwards = zigzag - backwards
+    meet(CLUSTER)
 
 
 @gluon.jit
 def store(c, piece, row, column, sums):
     """Stores a tile through a piece of shared memory, which is free again once it was read."""
-    ROWS: gl.constexpr = sums.shape[0]
     COLUMNS: gl.constexpr = sums.shape[1]
     if c.block_shape[1] == COLUMNS:
         tma.store_wait(0)
@@ -80,7 +107,7 @@ def store(c, piece, row, column, sums):
         fence_async_shared()
         tma.async_copy_shared_to_global(c, [row, column], piece)
     else:
-        left, right = sums.reshape([ROWS, 2, COLUMNS // 2]).permute(0, 2, 1).split()
+        left, right = sums.reshape([sums.shape[0], 2, COLUMNS // 2]).permute(0, 2, 1).split()
         store(c, piece, row, column, left)
         store(c, piece, row, column + COLUMNS // 2, right)
 
@@ -93,43 +120,51 @@ def multiply(
     full,
     empty,
     started,
-    piece,
+    pieces,
+    HALF: gl.constexpr,
+    CLUSTER: gl.constexpr,
+    LEAD: gl.constexpr,
     group,
     columns,
-    HALF: gl.constexpr,
+    serpentine,
     TILES_M: gl.constexpr,
     TILES_N: gl.constexpr,
     STEPS: gl.constexpr,
-    STAGES: gl.constexpr,
-    LEAD: gl.constexpr,
 ):
     """Multiplies the upper or lower half of each tile with what the rings bring, and stores it."""
     ROWS: gl.constexpr = a_ring.shape[1]
     BLOCK_N: gl.constexpr = b_ring.shape[2]
-    layout: gl.constexpr = gl.NVMMADistributedLayout(
-        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BLOCK_N, 16]
-    )
+    STAGES: gl.constexpr = full.shape[0]
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
+    meet(CLUSTER)
+    rank = gl.program_id(0) % CLUSTER
     stage = 0
     phase = 0
-    if LEAD > 0 and HALF == 1:
+    if LEAD > 0 and HALF > 0:
         mbarrier.wait(started, 0)
-    for tile in range(gl.program_id(0), TILES_M * TILES_N, gl.num_programs(0)):
+    for tile in range(gl.program_id(0) // CLUSTER, TILES_M * TILES_N, gl.num_programs(0) // CLUSTER):
         sums = gl.zeros([ROWS, BLOCK_N], gl.float32, layout)
         for k in range(STEPS):
             mbarrier.wait(full.index(stage), phase)
             sums = warpgroup_mma(a_ring.index(2 * stage + HALF), b_ring.index(stage), sums, is_async=True)
             sums = warpgroup_mma_wait(1, deps=[sums])
+            everywhere(CLUSTER)
             mbarrier.arrive(empty.index(before(stage, STAGES)), pred=k > 0)
+            here(CLUSTER)
             if LEAD > 0 and HALF == 0:
                 mbarrier.arrive(started, pred=k == LEAD)
             stage += 1
             phase = gl.where(stage == STAGES, phase ^ 1, phase)
             stage = gl.where(stage == STAGES, 0, stage)
         sums = warpgroup_mma_wait(0, deps=[sums])
+        everywhere(CLUSTER)
         mbarrier.arrive(empty.index(before(stage, STAGES)))
-        tile_m, tile_n = tile_of(tile, group, columns, TILES_M, TILES_N)
-        store(c, piece, (2 * tile_m + HALF) * ROWS, tile_n * BLOCK_N, sums)
+        here(CLUSTER)
+        tile_m, tile_n = tile_of(tile, group, columns, serpentine, TILES_M, TILES_N)
+        row = ((tile_m * CLUSTER + rank) * 2 + HALF) * ROWS
+        store(c, pieces.index(HALF), row, tile_n * BLOCK_N, sums)
     tma.store_wait(0)
+    meet(CLUSTER)
 
 
 @gluon.jit
@@ -139,30 +174,37 @@ def warpgroups(
     c,
     group,
     columns,
+    serpentine,
+    zigzag,
     M: gl.constexpr,
     N: gl.constexpr,
     K: gl.constexpr,
+    CLUSTER: gl.constexpr,
     STAGES: gl.constexpr,
     LEAD: gl.constexpr,
-    REGISTERS: gl.constexpr,
 ):
-    """As many programs as the grid has share all tiles of C; each takes every `num_programs`-th."""
+    """As many clusters as the grid has share all tiles of C; each takes every `num_programs / CLUSTER`-th."""
     ROWS: gl.constexpr = a.block_shape[0]
     BLOCK_K: gl.constexpr = a.block_shape[1]
-    BLOCK_N: gl.constexpr = b.block_shape[1]
-    TILES_M: gl.constexpr = triton.cdiv(M, 2 * ROWS)
-    TILES_N: gl.constexpr = triton.cdiv(N, BLOCK_N)
+    PART: gl.constexpr = b.block_shape[1]
+    TILES_M: gl.constexpr = triton.cdiv(M, CLUSTER * 2 * ROWS)
+    TILES_N: gl.constexpr = triton.cdiv(N, CLUSTER * PART)
     STEPS: gl.constexpr = triton.cdiv(K, BLOCK_K)
     a_ring = gl.allocate_shared_memory(a.dtype, [2 * STAGES, ROWS, BLOCK_K], a.layout)
-    b_ring = gl.allocate_shared_memory(b.dtype, [STAGES, BLOCK_K, BLOCK_N], b.layout)
+    parts = gl.allocate_shared_memory(b.dtype, [STAGES * CLUSTER, BLOCK_K, PART], b.layout)
+    # Neighbouring parts are one tile: both are made of slabs as wide as the swizzle.
+    b_ring = parts._reinterpret(b.dtype, [STAGES, BLOCK_K, CLUSTER * PART], b.layout)
     pieces = gl.allocate_shared_memory(c.dtype, [2, ROWS, c.block_shape[1]], c.layout)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     started = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), count=1)
-        mbarrier.init(empty.index(i), count=2)
+        mbarrier.init(empty.index(i), count=2 * CLUSTER)
     mbarrier.init(started, count=1)
+    publish(CLUSTER)
+    # A barrier of the cluster wants every warp of the block: none may be left without a role.
+    COPIERS: gl.constexpr = 1 if CLUSTER == 1 else 4
     gl.warp_specialize(
         [
             (
@@ -174,15 +216,16 @@ def warpgroups(
                     full,
                     empty,
                     started,
-                    pieces.index(0),
+                    pieces,
+                    gl.constexpr(0),
+                    CLUSTER,
+                    LEAD,
                     group,
                     columns,
-                    gl.constexpr(0),
+                    serpentine,
                     TILES_M,
                     TILES_N,
                     STEPS,
-                    STAGES,
-                    LEAD,
                 ),
             ),
             (
@@ -194,19 +237,38 @@ def warpgroups(
                     full,
                     empty,
                     started,
-                    pieces.index(1),
+                    pieces,
+                    gl.constexpr(1),
+                    CLUSTER,
+                    LEAD,
                     group,
                     columns,
-                    gl.constexpr(1),
+                    serpentine,
                     TILES_M,
                     TILES_N,
                     STEPS,
-                    STAGES,
-                    LEAD,
                 ),
             ),
-            (copy, (a, b, a_ring, b_ring, full, empty, group, columns, TILES_M, TILES_N, STEPS, STAGES)),
+            (
+                copy,
+                (
+                    a,
+                    b,
+                    a_ring,
+                    parts,
+                    full,
+                    empty,
+                    zigzag,
+                    CLUSTER,
+                    group,
+                    columns,
+                    serpentine,
+                    TILES_M,
+                    TILES_N,
+                    STEPS,
+                ),
+            ),
         ],
-        [4, 1],
-        [REGISTERS, 24],
+        [4, COPIERS],
+        [MULTIPLYING, COPYING],
     )

@@ -234,3 +234,42 @@ def test_two_runs_cannot_share_a_folder(tmp_path):
     with Journal(tmp_path / "run"):
         done = autotune("run", "--resume", "run", "--quiet", cwd=tmp_path, check=7)
     assert "another run writes to run" in done.stderr
+
+
+def without(tmp_path, *packages):
+    """A folder that hides packages from a child process, as on a machine where they were never installed."""
+    text = f"""
+from importlib.machinery import PathFinder
+
+found = PathFinder.find_spec
+
+def find_spec(name, path=None, target=None):
+    return None if name.partition(".")[0] in {packages!r} else found(name, path, target)
+
+PathFinder.find_spec = find_spec
+"""
+    (tmp_path / "sitecustomize.py").write_text(text)
+    return {"PYTHONPATH": f"{tmp_path}:{HERE}"}
+
+
+def test_a_machine_without_xgboost_goes_on_with_another_strategy(tmp_path):
+    hidden = without(tmp_path, "xgboost")
+    done = autotune("run", "--op", TOY, "--trials", 4, "--out", "run", cwd=tmp_path, **hidden)
+    assert "going on with strategy evolutionary" in done.stderr
+    named = ("run", "--op", TOY, "--trials", 4, "--strategy", "xgb")
+    assert "pip install xgboost" in autotune(*named, cwd=tmp_path, check=3, **hidden).stderr
+
+
+def test_a_machine_without_tvm_says_so(tmp_path):
+    hidden = without(tmp_path, "tvm")
+    done = autotune("run", "--op", "matmul", "--target", "llvm", cwd=tmp_path, check=3, **hidden)
+    assert "TVM is not installed" in done.stderr
+    assert "needed for schedules for llvm" in autotune("doctor", cwd=tmp_path, **hidden).stdout
+
+
+def test_a_machine_without_triton_goes_on_without_its_sketches(tmp_path):
+    hidden = without(tmp_path, "triton")
+    named = ("run", "--op", "softmax", "--target", "cuda", "-arch=sm_80", "--compile-only", "--trials", 1)
+    done = autotune(*named, cwd=tmp_path, **hidden)
+    assert "going on without some sketches: triton is not installed" in done.stderr
+    assert "tvm.untuned" in done.stdout

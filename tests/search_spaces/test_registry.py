@@ -45,7 +45,7 @@ def test_an_unknown_name_lists_what_there_is(plugins, name):
 
 def test_a_missing_import_of_a_plug_in_is_not_an_unknown_name(plugins):
     for name in ("second", "outside_pyramid.broken"):
-        with pytest.raises(ModuleNotFoundError, match="imported_by_no_one"):
+        with pytest.raises(MissingDependency, match="pip install imported_by_no_one"):
             registry.find(plugins, name, "thing")
 
 
