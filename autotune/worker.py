@@ -10,11 +10,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from autotune.builders import find_generator
-from autotune.checking import tolerance
+from autotune.checking import Checker
 from autotune.clock import monotonic
 from autotune.devices.base import Device, DeviceInfo
 from autotune.generators.base import Artifact, BoundLaunch
 from autotune.measurement import Phases, Policy, Status
+from autotune.timing import Timer
 from search_spaces import registry
 from search_spaces.space import Schedule
 from search_spaces.task import Task
@@ -90,13 +91,8 @@ class Worker:
         self._policy = policy
         self._folder = folder
         self._device: Device = registry.find("autotune.devices", DEVICES[task.target.kind], "device")()
-        specs = task.operator.tensors(task.workload)
-        self._inputs = [
-            self._device.random(spec, policy.input_seed + i) for i, spec in enumerate(specs) if not spec.output
-        ]
-        self._outputs = [self._device.empty(spec) for spec in specs if spec.output]
-        self._reference = self._device.reference(task, self._inputs)
-        self._tolerance = tolerance(task.workload.dtype, task.operator.reduction_length(task.workload))
+        self._checker = Checker(self._device, task, policy)
+        self._timer = Timer(self._device, policy)
         self._loaded: dict[Schedule, BoundLaunch] = {}
         self._library: Mapping[str, BoundLaunch] | None = None
 
@@ -111,26 +107,18 @@ class Worker:
 
     def _load(self, schedule: Schedule, artifact: Artifact) -> BoundLaunch:
         generator = find_generator(self._task.sketch_of(schedule).generator)
-        kernel = generator.load(self._task, schedule, artifact, self._folder)
-        return kernel.bind(self._inputs, self._outputs)
+        return self._checker.bind(generator.load(self._task, schedule, artifact, self._folder))
 
     def _measure(self, job: Measure) -> Measured:
         started = monotonic()
         try:
             launch = self._load(job.schedule, job.artifact)
-            self._device.poison(self._outputs)
-            self._device.synchronize()
-            launch()
-            self._device.synchronize()
-            error = max(
-                self._device.deviation(o, r, self._tolerance.relative, self._tolerance.of_rms)
-                for o, r in zip(self._outputs, self._reference, strict=True)
-            )
+            verdict = self._checker.check(launch)
             checked = monotonic()
-            if not error <= 1.0:
-                detail = "not finite" if error == float("inf") else f"deviates {error:.3g} times the tolerance"
-                return Measured(Status.WRONG_RESULT, detail=detail, error=error, phases=Phases(check=checked - started))
-            samples = self._time(launch, job.best)
+            if verdict.fault:
+                phases = Phases(check=checked - started)
+                return Measured(Status.WRONG_RESULT, detail=verdict.fault, error=verdict.error, phases=phases)
+            samples = self._timer.samples(launch, job.best)
         except Exception as problem:
             detail = f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:500]
             return Measured(Status.LAUNCH_ERROR, detail=detail, poisoned=self._is_poisoned())
@@ -138,17 +126,8 @@ class Worker:
         floor = _IMPLAUSIBLE_BELOW[self._task.target.kind] * self._task.floor_seconds
         if self._policy.cold and float(np.median(samples)) < floor:
             detail = f"{np.median(samples):.3g} s is faster than the roofline's {self._task.floor_seconds:.3g} s"
-            return Measured(Status.IMPLAUSIBLE, detail=detail, error=error, phases=phases)
-        return Measured(Status.OK, tuple(samples), error=error, phases=phases)
-
-    def _time(self, launch: BoundLaunch, best: float) -> list[float]:
-        """The first sample is taken again where it is slow: it may hold a wake-up rather than the candidate."""
-        first = self._device.time([launch], self._policy.cold)
-        if first[0] > self._policy.give_up * best:
-            second = self._device.time([launch], self._policy.cold)
-            if second[0] > self._policy.give_up * best:
-                return second
-        return self._device.time([launch] * self._policy.samples, self._policy.cold)
+            return Measured(Status.IMPLAUSIBLE, detail=detail, error=verdict.error, phases=phases)
+        return Measured(Status.OK, tuple(samples), error=verdict.error, phases=phases)
 
     def _is_poisoned(self) -> bool:
         try:
@@ -159,25 +138,14 @@ class Worker:
 
     def _race(self, job: Rounds) -> tuple[dict[Schedule, list[float]], dict[str, list[float]]]:
         if self._library is None:
-            self._library = self._device.library(self._task, self._inputs, self._outputs)
+            self._library = self._device.library(self._task, self._checker.inputs, self._checker.outputs)
         for schedule, artifact in job.entries:
             if schedule not in self._loaded:
                 self._loaded[schedule] = self._load(schedule, artifact)
-        launches: list[tuple[Schedule | str, BoundLaunch]] = [(s, self._loaded[s]) for s, _ in job.entries]
-        if job.library:
-            launches += list(self._library.items())
-        for _, launch in launches:
-            launch()
-        rng = np.random.default_rng(job.seed)
-        order = [int(i) for _ in range(job.count) for i in rng.permutation(len(launches))]
-        seconds = self._device.time([launches[i][1] for i in order], self._policy.cold)
-        times: dict[Schedule | str, list[float]] = {label: [] for label, _ in launches}
-        for index, taken in zip(order, seconds, strict=True):
-            times[launches[index][0]].append(taken)
-        return (
-            {label: t for label, t in times.items() if isinstance(label, Schedule)},
-            {label: t for label, t in times.items() if isinstance(label, str)},
-        )
+        launches = {schedule: self._loaded[schedule] for schedule, _ in job.entries}
+        calls = self._library if job.library else {}
+        times = self._timer.rounds([*launches.values(), *calls.values()], job.count, job.seed)
+        return dict(zip(launches, times, strict=False)), dict(zip(calls, times[len(launches) :], strict=True))
 
 
 def setup(task: Task, policy: Policy, folder: Path) -> Callable[[object], object]:

@@ -9,7 +9,7 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +30,7 @@ from search_spaces.space import Schedule
 from search_spaces.task import Task
 
 _EXTRA = "cuda"
+_GLUON = "triton.experimental.gluon._runtime"
 _TYPES: Mapping[str, str] = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "i8"}
 # What the memory allocators of every framework keep, and Triton needs to know for wide loads.
 _ALIGNED = [["tt.divisibility", 16]]
@@ -120,7 +121,8 @@ class TritonKernel(Kernel):
         self._launch = launch
         self._driver = registry.optional("triton.runtime.driver", _EXTRA).driver.active
         self._descriptors = compiled.metadata.tensordesc_meta or []
-        self._packed = compiled.packed_metadata
+        warps, _, shared = compiled.packed_metadata
+        self._packed = (warps, launch.cluster, shared)
         device = self._driver.get_current_device()
         loaded = self._driver.utils.load_binary(compiled.name, binary, compiled.metadata.shared, device)
         self._module, self._function, _, _, most_threads = loaded
@@ -142,6 +144,8 @@ class TritonKernel(Kernel):
         launcher, function, packed = self._launcher, self._function, self._packed
         stream_of, device = self._driver.get_current_stream, self._driver.get_current_device()
         x, y, z = self._launch.grid
+        # The launcher counts clusters.
+        x //= self._launch.cluster
 
         # The kernel knows only the arrays' addresses, so that the launch must keep them alive.
         def enqueue(_arrays: object = arrays) -> None:
@@ -198,9 +202,14 @@ def _source(task: Task, schedule: Schedule, launch: TritonLaunch) -> Any:
     if list(given) != kernel.arg_names:
         raise TypeError(f"{schedule.sketch} gives {list(given)} for the parameters {kernel.arg_names}")
     signature = {name: _type(argument, dtypes) for name, argument in launch.arguments.items()}
+    made = registry.optional("triton.compiler", _EXTRA).ASTSource
+    if kernel.is_gluon():
+        made = registry.optional(_GLUON, _EXTRA).GluonASTSource
+        descriptors = {n: a for n, a in launch.arguments.items() if isinstance(a, DescriptorArgument)}
+        signature.update({name: _with_layout(signature[name], argument) for name, argument in descriptors.items()})
     signature.update(dict.fromkeys(launch.constants, "constexpr"))
     aligned = {(i,): _ALIGNED for i, a in enumerate(launch.arguments.values()) if isinstance(a, TensorArgument)}
-    return registry.optional("triton.compiler", _EXTRA).ASTSource(kernel, signature, dict(launch.constants), aligned)
+    return made(kernel, signature, dict(launch.constants), aligned)
 
 
 def _type(argument: Argument, dtypes: Mapping[str, str]) -> str:
@@ -210,6 +219,14 @@ def _type(argument: Argument, dtypes: Mapping[str, str]) -> str:
     if isinstance(argument, TensorArgument):
         return f"*{dtype}"
     return f"tensordesc<{dtype}[{','.join(map(str, argument.block))}]>"
+
+
+def _with_layout(described: str, argument: DescriptorArgument) -> str:
+    """A descriptor's type for Gluon, which wants to know how its block lies in shared memory."""
+    language = registry.optional("triton.experimental.gluon.language", _EXTRA)
+    dtype = language.dtype(described.removeprefix("tensordesc<").partition("[")[0])
+    layout = language.NVMMASharedLayout.get_default_for(list(argument.block), dtype)
+    return f"{described[:-1]},{layout!r}>"
 
 
 def _expanded(arguments: Mapping[str, Argument], tensors: Sequence[TensorSpec]) -> list[str]:
@@ -242,7 +259,20 @@ def _compile(task: Task, source: Any, launch: TritonLaunch, folder: Path, *, bin
     options: dict[str, int] = {"num_warps": launch.num_warps, "num_stages": launch.num_stages}
     if launch.maxnreg is not None:
         options["maxnreg"] = launch.maxnreg
+    runtime = registry.optional("triton.knobs", _EXTRA).runtime
+    runtime.add_stages_inspection_hook = _clustering(launch.cluster) if launch.cluster > 1 else None
     return registry.optional("triton.compiler", _EXTRA).compile(source, target=target, options=options)
+
+
+def _clustering(blocks: int) -> Callable[[Any, dict[str, Any], Any, Any, int], None]:
+    """Has Triton rewrite the PTX for clusters of so many blocks; which source needs it, the cached source says."""
+    rewritten = registry.optional("search_spaces.kernels.cluster", _EXTRA).rewritten
+
+    def change(_backend: Any, stages: dict[str, Any], _options: Any, _language: Any, _capability: int) -> None:
+        ptx = stages["ptx"]
+        stages["ptx"] = lambda source, metadata: rewritten(ptx(source, metadata), blocks)
+
+    return change
 
 
 def _identity(cubin: bytes, launch: TritonLaunch) -> str:

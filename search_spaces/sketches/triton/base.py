@@ -63,6 +63,7 @@ class TritonLaunch:
         num_warps: Warps of a program.
         num_stages: Depth of software pipelining.
         maxnreg: Register cap per thread, None for none.
+        cluster: Programs that run as one cluster of blocks, consecutive in x; their number divides the grid.
     """
 
     arguments: Mapping[str, Argument]
@@ -71,13 +72,14 @@ class TritonLaunch:
     num_warps: int
     num_stages: int
     maxnreg: int | None = None
+    cluster: int = 1
 
 
 class TritonSketch(Sketch):
     """A sketch whose programs are one `@triton.jit` kernel with constexpr parameters.
 
     Class attributes:
-        kernel: `module:function` of the jitted function; the module is imported only where Triton is used.
+        kernel: `module:function` of the function jitted by Triton or Gluon; the module is imported only where Triton is used.
             A sketch in a user's own file writes `:function` for a kernel in that same file.
     """
 
