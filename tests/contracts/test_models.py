@@ -14,6 +14,7 @@ from search_spaces.space import Family, Knob, ScheduleSpace, SketchSpace
 PACKAGE = "cost_models.models"
 # The control must not beat itself.
 CONTROL = "random"
+LEARNING = pytest.mark.parametrize("name", [n for n in registry.names(PACKAGE) if n != CONTROL])
 
 
 @pytest.fixture(params=registry.names(PACKAGE))
@@ -92,9 +93,9 @@ def test_it_is_determined_by_its_seed(model, space):
     np.testing.assert_array_equal(*predicted)
 
 
-def test_it_beats_the_control(name, model, space):
-    if name == CONTROL:
-        pytest.skip("it is the control")
+@LEARNING
+def test_it_beats_the_control(name, space):
+    model = registry.find(PACKAGE, name, "model")
     schedules, seconds = drawn(space, 200, 1)
     control = registry.find(PACKAGE, CONTROL, "model")(Features(space), 0)
     fitted = model(Features(space), 0)
@@ -120,9 +121,9 @@ def test_it_survives_that_all_are_alike(model, space):
     assert np.isfinite(fitted.predict(schedules)).all()
 
 
-def test_failures_are_believed_slow(name, model, space):
-    if name == CONTROL:
-        pytest.skip("it is the control")
+@LEARNING
+def test_failures_are_believed_slow(name, space):
+    model = registry.find(PACKAGE, name, "model")
     schedules, seconds = drawn(space, 120, 0)
     fitted = model(Features(space), 0)
     fitted.fit(schedules, seconds)
