@@ -18,6 +18,7 @@ class ExitCode(IntEnum):
     BAD_LOG = 5
     NOTHING_VALID = 6
     CANNOT_WRITE = 7
+    DOES_NOT_HOLD = 8
     INTERRUPTED = 130
 
 
@@ -85,3 +86,9 @@ class CannotWrite(AutotuneError):
     """An output folder or file that cannot be written."""
 
     exit_code = ExitCode.CANNOT_WRITE
+
+
+class OtherIdentity(AutotuneError):
+    """A record of another device, software or source than what is here, which the reader's policy refuses."""
+
+    exit_code = ExitCode.DOES_NOT_HOLD

@@ -6,10 +6,13 @@ An operator file imports nothing heavy. Array and compiler namespaces (numpy or 
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.errors import InvalidWorkload, UnknownName
@@ -166,6 +169,12 @@ class Operator(ABC):
     def sketches(self) -> Sequence[Sketch]:
         """Sketches of its own, in addition to those in `search_spaces/sketches`."""
         return ()
+
+    @cached_property
+    def source_hash(self) -> str:
+        """Changes whenever the text of the operator's file does."""
+        module = sys.modules[type(self).__module__]
+        return hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()[:16]
 
     def workload(self, kind: str = "cuda", dtype: str | None = None, **axes: int) -> Workload:
         """Builds a workload, filling in the defaults of target kind `kind`.

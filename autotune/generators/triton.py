@@ -265,7 +265,7 @@ def _compile(task: Task, source: Any, launch: TritonLaunch, folder: Path, *, bin
 
 
 def _clustering(blocks: int) -> Callable[[Any, dict[str, Any], Any, Any, int], None]:
-    """Has Triton rewrite the PTX for clusters of so many blocks; which source needs it, the cached source says."""
+    """Has Triton rewrite the PTX for clusters of so many blocks; a constant of the kernel keeps its cache apart."""
     rewritten = registry.optional("search_spaces.kernels.cluster", _EXTRA).rewritten
 
     def change(_backend: Any, stages: dict[str, Any], _options: Any, _language: Any, _capability: int) -> None:

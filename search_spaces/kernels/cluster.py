@@ -50,12 +50,19 @@ def meet(CLUSTER: gl.constexpr):
 
 
 def rewritten(ptx: str, blocks: int) -> str:
-    """The PTX for clusters of so many blocks, with what lies between `everywhere` and `here` done for each of them."""
+    """The PTX for clusters of so many blocks, with what lies between `everywhere` and `here` done for each of them.
+
+    Raises:
+        RuntimeError: The PTX is not as Triton 3.6 writes it; run as it is, a cluster would hang.
+    """
     copied = rf"{{ .reg .b16 all; mov.b16 all, {(1 << blocks) - 1}; \1.multicast::cluster \2, all; }}"
     arrivals = [
         rf"mapa.shared::cluster.u32 there, \2, {i}; \1 mbarrier.arrive.shared::cluster.b64 _, [there];"
         for i in range(blocks)
     ]
     arrived = rf"{{ .reg .b32 there; {' '.join(arrivals)} }}"
-    ptx = _THREADS.sub(rf"\g<0>\n.explicitcluster\n.reqnctapercluster {blocks}", ptx)
-    return _EVERYWHERE.sub(lambda found: _ARRIVE.sub(arrived, _COPY.sub(copied, found[1])), ptx)
+    ptx, entries = _THREADS.subn(rf"\g<0>\n.explicitcluster\n.reqnctapercluster {blocks}", ptx)
+    ptx = _EVERYWHERE.sub(lambda found: _ARRIVE.sub(arrived, _COPY.sub(copied, found[1])), ptx)
+    if entries != 1 or ".multicast::cluster" not in ptx or "mapa.shared::cluster" not in ptx or "// here" in ptx:
+        raise RuntimeError("this Triton writes PTX that cannot be rewritten for clusters of blocks")
+    return ptx

@@ -2,7 +2,7 @@
 
 Each multiplying group has its own half of a tile and waits for copies only, so that the tensor cores go on with one
 group's product while another group stores. Two blocks of a cluster can share the columns of B: each copies half of
-them to both, which Gluon 3.6 has no words for; `EVERYWHERE` marks the instructions that the generator rewrites.
+them to both. Gluon 3.6 has no words for that: `everywhere` marks the instructions that the generator rewrites.
 """
 
 import triton
@@ -43,7 +43,10 @@ def tile_of(index, group, columns, serpentine, TILES_M: gl.constexpr, TILES_N: g
 
 @gluon.jit
 def before(stage, STAGES: gl.constexpr):
-    """The stage before this one in the ring."""
+    """The stage before this one in the ring.
+
+    Computed, since a loop does not carry on a variable that enters it as the same value as another.
+    """
     return gl.where(stage == 0, STAGES, stage) - 1
 
 
@@ -55,7 +58,6 @@ def copy(
     b_ring,
     full,
     empty,
-    zigzag,
     CLUSTER: gl.constexpr,
     group,
     columns,
@@ -93,7 +95,7 @@ def copy(
             stage += 1
             phase = gl.where(stage == STAGES, phase ^ 1, phase)
             stage = gl.where(stage == STAGES, 0, stage)
-        backwards = zigzag - backwards
+        backwards = serpentine - backwards
     meet(CLUSTER)
 
 
@@ -175,7 +177,6 @@ def warpgroups(
     group,
     columns,
     serpentine,
-    zigzag,
     M: gl.constexpr,
     N: gl.constexpr,
     K: gl.constexpr,
@@ -258,7 +259,6 @@ def warpgroups(
                     parts,
                     full,
                     empty,
-                    zigzag,
                     CLUSTER,
                     group,
                     columns,

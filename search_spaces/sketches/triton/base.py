@@ -79,7 +79,7 @@ class TritonSketch(Sketch):
     """A sketch whose programs are one `@triton.jit` kernel with constexpr parameters.
 
     Class attributes:
-        kernel: `module:function` of the function jitted by Triton or Gluon; the module is imported only where Triton is used.
+        kernel: `module:function` of what Triton or Gluon jits; the module is imported only where Triton is used.
             A sketch in a user's own file writes `:function` for a kernel in that same file.
     """
 

@@ -137,6 +137,10 @@ class MatmulTiled(TiledSketch):
         """Programs of the grid: one a tile."""
         return tiles(task, schedule)
 
+    def unit(self, schedule: Schedule) -> tuple[int, int, int]:
+        """Rows and columns of C that neighbouring programs take together, and how many programs: a tile by one."""
+        return schedule.integer("block_m"), schedule.integer("block_n"), 1
+
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
         """A tile of C and the strips of A and B that it needs."""
         tile = Tile(*map(schedule.integer, self.tile_knobs))
@@ -156,13 +160,12 @@ class MatmulTiled(TiledSketch):
         """The footprint's features, and what the programs that run at a time read, against the last-level cache."""
         made = self.footprint(task, schedule)
         hardware = task.hardware
-        sides = {"rows": ("block_m", "M"), "columns": ("block_n", "N")}
+        rows, columns, together = self.unit(schedule)
+        sides = {"rows": (rows, "M"), "columns": (columns, "N")}
         (tall, high), (wide, broad) = sides.values() if schedule["order"] == "rows" else reversed(sides.values())
-        at_a_time = min(made.programs, hardware.model.sms * made.resident(hardware.limits))
-        group = min(schedule.integer("group"), math.ceil(task.workload[high] / schedule.integer(tall)))
-        strips = group * schedule.integer(tall) + min(
-            task.workload[broad], math.ceil(at_a_time / group) * schedule.integer(wide)
-        )
+        at_a_time = min(made.programs, hardware.model.sms * made.resident(hardware.limits)) // together
+        group = min(schedule.integer("group"), math.ceil(task.workload[high] / tall))
+        strips = group * tall + min(task.workload[broad], math.ceil(at_a_time / group) * wide)
         read = strips * task.workload["K"] * ITEMSIZE[task.workload.dtype]
         return {**made.features(hardware), "log2_wave_cache": math.log2(read / hardware.model.l2_bytes)}
 

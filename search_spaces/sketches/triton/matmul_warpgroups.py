@@ -15,6 +15,8 @@ from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 ARCH = "sm_90"
+# The file of an installed Triton that says whether it has Gluon for Hopper.
+GLUON = "experimental/gluon/nvidia/hopper.py"
 # Groups of four warps that multiply, each its own rows of a tile; one more copies.
 MULTIPLYING = 2
 WARPS = 4 * (MULTIPLYING + 1)
@@ -39,10 +41,7 @@ class MatmulWarpgroups(MatmulTma):
         if task.hardware.limits.arch != ARCH:
             return f"{task.target.arch} has no wgmma: only {ARCH} does"
         triton = importlib.util.find_spec("triton")
-        if (
-            triton is not None
-            and not (Path(str(triton.origin)).parent / "experimental/gluon/nvidia/hopper.py").is_file()
-        ):
+        if triton is not None and not (Path(str(triton.origin)).parent / GLUON).is_file():
             return "the Triton installed has no Gluon for Hopper, which came with 3.6"
         return None
 
@@ -56,11 +55,10 @@ class MatmulWarpgroups(MatmulTma):
             Knob("subtiles", Family.SHARED_MEMORY, (1, 2, 4)),
             Knob("num_stages", Family.SHARED_MEMORY, (2, 3, 4, 5, 6, 8)),
             Knob("cluster", Family.PARALLELISM, (1, 2)),
-            Knob("lead", Family.PARALLELISM, (0, 1, 2)),
+            Knob("lead", Family.PARALLELISM, (0, 1)),
             Knob("even", Family.PERSISTENCE, (False, True), runtime=True),
             *order_knobs(),
             Knob("serpentine", Family.LOOP_ORDER, (False, True), runtime=True),
-            Knob("zigzag", Family.LOOP_ORDER, (False, True), runtime=True),
         )
 
     def constraints(self, task: Task) -> tuple[Constraint, ...]:
@@ -119,21 +117,21 @@ class MatmulWarpgroups(MatmulTma):
         """As CUTLASS's kernels for large products: 128x256x64, four stages."""
         del task
         wanted: dict[str, Value] = {"block_m": 128, "block_n": 256, "block_k": 64, "subtiles": 2, "num_stages": 4}
-        return {**wanted, "cluster": 1, "lead": 0, "even": True, "group": 8, "serpentine": False, "zigzag": False}
+        return {**wanted, "cluster": 1, "lead": 0, "even": False, "group": 8, "serpentine": False}
 
     def programs(self, task: Task, schedule: Schedule) -> int:
         """One a multiprocessor, no more than tiles; with `even` no more than finish as soon."""
-        cluster = schedule.integer("cluster")
-        units = self.clusters(task, schedule)
+        rows, columns, cluster = self.unit(schedule)
+        units = math.ceil(task.workload["M"] / rows) * math.ceil(task.workload["N"] / columns)
         most = task.hardware.model.sms // cluster
         if schedule["even"]:
             most = math.ceil(units / math.ceil(units / most))
         return cluster * min(units, most)
 
-    def clusters(self, task: Task, schedule: Schedule) -> int:
-        """Tiles of C that a cluster takes at a time."""
-        tall, wide = schedule.integer("block_m") * schedule.integer("cluster"), schedule.integer("block_n")
-        return math.ceil(task.workload["M"] / tall) * math.ceil(task.workload["N"] / wide)
+    def unit(self, schedule: Schedule) -> tuple[int, int, int]:
+        """A cluster takes tiles that lie below each other."""
+        cluster = schedule.integer("cluster")
+        return schedule.integer("block_m") * cluster, schedule.integer("block_n"), cluster
 
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
         """A tile of C and the strips of A and B that it needs, a part of B's from the other block of a cluster."""
@@ -161,7 +159,6 @@ class MatmulWarpgroups(MatmulTma):
             "c": DescriptorArgument("C", (m, n), (rows, bn // schedule.integer("subtiles"))),
             **order(schedule),
             "serpentine": ScalarArgument(int(bool(schedule["serpentine"]))),
-            "zigzag": ScalarArgument(int(bool(schedule["zigzag"]))),
         }
 
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:

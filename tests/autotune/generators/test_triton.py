@@ -48,7 +48,7 @@ def test_every_sketch_builds_its_default(operator, arch, folder):
         assert used.registers > 0
         assert used.spill_bytes is not None
         assert used.shared_bytes <= made.hardware.limits.shared_per_block
-        assert used.threads == 32 * schedule.integer("num_warps")
+        assert used.threads == sketch.derived(made, schedule)["threads"]
         assert Path(artifact.path).is_dir()
         assert folder in Path(artifact.path).parents
 
@@ -62,6 +62,24 @@ def test_the_estimate_of_shared_memory_is_a_lower_bound(operator, arch, folder):
         schedule = made.space.sample(rng, Schedule((("sketch", sketch.name),)))
         used = GENERATOR.build(made, schedule, folder).resources
         assert sketch.derived(made, schedule)["shared_bytes"] <= used.shared_bytes, str(schedule)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_blocks_of_a_cluster_share_copies(dtype, folder):
+    made = task("matmul", "sm_90", dtype)
+    alone = made.sketches["triton.matmul_warpgroups"].default(made)
+    together = changed(alone, cluster=2)
+    builds = [GENERATOR.build(made, schedule, folder) for schedule in (together, alone)]
+    multicast = [b"UTMALDG.2D.MULTICAST" in disassembled(build) for build in builds]
+    assert multicast == [True, False]
+    assert all(build.resources.spill_bytes == 0 for build in builds)
+
+
+def disassembled(artifact):
+    from triton import knobs
+
+    cubin = next(Path(artifact.path).glob("*.cubin"))
+    return subprocess.run([knobs.nvidia.cuobjdump.path, "-sass", str(cubin)], capture_output=True, check=True).stdout
 
 
 def test_a_runtime_knob_needs_no_new_binary(folder, monkeypatch):

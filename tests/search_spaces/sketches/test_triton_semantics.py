@@ -80,7 +80,9 @@ def run(task, schedule, inputs, outputs):
 def interpret(operator, axes, dtype):
     """Compares every sketch's schedules with the reference; prints how many were right."""
     import torch
+    from triton.experimental.gluon._runtime import GluonJITFunction
 
+    from autotune.generators.triton import _kernel
     from search_spaces.hardware import cuda_hardware
     from search_spaces.target import Target
     from search_spaces.task import Task, find_operator
@@ -92,6 +94,9 @@ def interpret(operator, axes, dtype):
     inputs = [torch.from_numpy(rng.standard_normal(t.shape)).to(getattr(torch, dtype)) for t in specs if not t.output]
     (expected,) = task.operator.reference(workload, np, *(i.double().numpy() for i in inputs))
     for name, sketch in task.sketches.items():
+        # Gluon has no interpreter.
+        if isinstance(_kernel(sketch), GluonJITFunction):
+            continue
         for schedule in schedules(task, sketch, rng):
             outputs = [torch.full(t.shape, float("nan"), dtype=getattr(torch, dtype)) for t in specs if t.output]
             run(task, schedule, inputs, outputs)
