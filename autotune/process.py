@@ -16,13 +16,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerProcess, SpawnProcess
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from autotune.clock import monotonic
 
-_CONTEXT = multiprocessing.get_context("forkserver")
+_SERVER = multiprocessing.get_context("forkserver")
+_FRESH = multiprocessing.get_context("spawn")
 _PR_SET_PDEATHSIG = 1
 
 Job = TypeVar("Job")
@@ -45,7 +46,7 @@ def preload(modules: Sequence[str]) -> None:
 
     Takes effect only before the first child starts.
     """
-    _CONTEXT.set_forkserver_preload(["autotune.process", *modules])
+    _SERVER.set_forkserver_preload(["autotune.process", *modules])
 
 
 def _serve(
@@ -87,13 +88,18 @@ class Child(Generic[Job]):
         setup: Picklable function run once in the child; returns the function that answers a job.
         arguments: Its arguments.
         log: File that takes the child's standard output and error.
+        fresh: Start a new interpreter rather than fork the process server: for CUDA, which does not survive a fork
+            once any library has touched it.
     """
 
-    def __init__(self, setup: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], log: Path) -> None:
+    def __init__(
+        self, setup: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], log: Path, *, fresh: bool = False
+    ) -> None:
         self._setup = setup
         self._arguments = arguments
         self._log = log
-        self._process: ForkServerProcess | None = None
+        self._fresh = fresh
+        self._process: ForkServerProcess | SpawnProcess | None = None
         self._connection: Connection | None = None
         self.job: Job | None = None
         self._deadline = float("inf")
@@ -123,8 +129,9 @@ class Child(Generic[Job]):
 
     def _start(self) -> None:
         self.kill()
-        ours, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(
+        context = _FRESH if self._fresh else _SERVER
+        ours, theirs = context.Pipe()
+        self._process = context.Process(
             target=_serve, args=(theirs, self._setup, self._arguments, str(self._log)), daemon=True
         )
         self._process.start()

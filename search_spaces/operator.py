@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ITEMSIZE: Mapping[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "int8": 1}
 # Relative spacing of the values of a dtype: the unit in which results are compared.
 EPSILON: Mapping[str, float] = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
+# Largest finite value, with room for the rounding of a result.
+LARGEST: Mapping[str, float] = {"float16": 6.5e4, "bfloat16": 3.3e38, "float32": 3.3e38}
 Launch = Callable[[], object]
 
 
@@ -145,6 +147,10 @@ class Operator(ABC):
     def reduction_length(self, workload: Workload) -> int:
         """Number of terms summed into one output element; scales the tolerance."""
         return 1
+
+    def infinite_inputs(self, workload: Workload) -> tuple[str, ...]:
+        """Inputs in which -inf has a meaning, as long as no row of the last axis holds nothing else."""
+        return ()
 
     def check(self, workload: Workload) -> None:
         """Raises InvalidWorkload where axes do not go together."""

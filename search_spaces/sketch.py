@@ -25,12 +25,14 @@ class Sketch(ABC):
         generator: The code generator that turns a schedule into a program ("triton", "tvm").
         operator: The operator it is for, None for any.
         summary: One line for `autotune space`.
+        fallback: True where it is there only to give a default: left out where another sketch gives one.
     """
 
     name: str
     generator: str
     operator: str | None = None
     summary: str
+    fallback: bool = False
 
     @abstractmethod
     def refuses(self, task: Task) -> str | None:

@@ -56,13 +56,17 @@ class Task:
     @cached_property
     def sketches(self) -> Mapping[str, Sketch]:
         """Sketches that apply, by name, in the order in which they are offered."""
-        return {s.name: s for s in self._candidates if s.refuses(self) is None}
+        return {s.name: s for s in self._candidates if s.name not in self.refusals}
 
     @cached_property
     def refusals(self) -> Mapping[str, str]:
         """Sketches of this operator that do not apply here, each with its reason."""
-        reasons = {s.name: s.refuses(self) for s in self._candidates}
-        return {name: reason for name, reason in reasons.items() if reason is not None}
+        reasons = {s.name: reason for s in self._candidates if (reason := s.refuses(self)) is not None}
+        applying = [s for s in self._candidates if s.name not in reasons]
+        giver = next((s.name for s in applying if not s.fallback and s.default(self) is not None), None)
+        if giver is not None:
+            reasons.update({s.name: f"{giver} gives the untuned default" for s in applying if s.fallback})
+        return reasons
 
     @cached_property
     def _candidates(self) -> tuple[Sketch, ...]:

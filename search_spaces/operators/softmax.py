@@ -42,6 +42,10 @@ class Softmax(Operator):
         """N."""
         return workload["N"]
 
+    def infinite_inputs(self, workload: Workload) -> tuple[str, ...]:
+        """Masked places of X are -inf."""
+        return ("X",)
+
     def compute(self, workload: Workload, te: Any, topi: Any) -> tuple[Any, ...]:
         """TVM's own softmax, in float32 for narrower dtypes."""
         x = te.placeholder((workload["M"], workload["N"]), workload.dtype, name="X")

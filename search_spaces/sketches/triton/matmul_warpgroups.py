@@ -70,7 +70,7 @@ class MatmulWarpgroups(MatmulTma):
             Constraint("its tile is wider than C", ("block_n",), lambda b: b <= max(64, power_of_two(n))),
             Constraint("its tile is deeper than A is wide", ("block_k",), lambda b: b <= max(32, power_of_two(k))),
             Constraint(
-                "holds more sums than a thread has registers for",
+                "holds more sums than a thread has registers",
                 ("block_m", "block_n"),
                 lambda bm, bn: bm * bn <= MOST_SUMS * MULTIPLYING * 4 * limits.warp,
             ),

@@ -35,6 +35,11 @@ CUDA_OPERATORS = ("matmul", "softmax")
 MOST_STRUCTURES = 16
 # Virtual threads that VerifyGPUCode allows.
 MOST_VTHREADS = 8
+# Sums of a thread beside its addresses and operands in 255 registers.
+MOST_SUMS = 160
+# One multiprocessor in so many must have a block, where the result is large enough for blocks of SMALL_TILE elements.
+COVERED = 4
+SMALL_TILE = 1024
 
 
 class MetaSchedule(TvmSketch):
@@ -70,7 +75,8 @@ class MetaSchedule(TvmSketch):
         spatial, reduction = tiles.get(5, []), tiles.get(3, [])
         if len(spatial) != 2 or len(reduction) != 1:
             return ()
-        return _gpu_constraints((*spatial, *reduction), ITEMSIZE[task.workload.dtype])
+        names = (*spatial, *reduction)
+        return (*_gpu_constraints(names, ITEMSIZE[task.workload.dtype]), *_worthwhile(names, task.hardware.model.sms))
 
     def scheduled(self, task: Task, schedule: Schedule) -> Any:
         """Replays the trace with the schedule's decisions and runs the target's postprocessors."""
@@ -101,6 +107,22 @@ def _gpu_constraints(names: tuple[str, ...], itemsize: int) -> tuple[Constraint,
         Constraint("a block needs 32 to 1024 threads", names[:2], lambda i, j: 32 <= i[2] * j[2] <= 1024),
         Constraint(f"more than {MOST_VTHREADS} virtual threads", names[:2], lambda i, j: i[1] * j[1] <= MOST_VTHREADS),
         Constraint("needs more than 48 KiB of shared memory", names, fits),
+    )
+
+
+def _worthwhile(names: tuple[str, ...], sms: int) -> tuple[Constraint, ...]:
+    """Limits on what would run, thousands of times slower than the rest: minutes for nothing."""
+
+    def covered(i: tuple[int, ...], j: tuple[int, ...]) -> bool:
+        return COVERED * i[0] * j[0] >= min(sms, math.prod(i) * math.prod(j) // SMALL_TILE)
+
+    return (
+        Constraint(
+            "holds more sums than a thread has registers",
+            names[:2],
+            lambda i, j: i[1] * i[3] * i[4] * j[1] * j[3] * j[4] <= MOST_SUMS,
+        ),
+        Constraint("leaves most multiprocessors without a block", names[:2], covered),
     )
 
 

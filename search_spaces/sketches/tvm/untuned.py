@@ -33,6 +33,7 @@ class Untuned(TvmSketch):
 
     name = "tvm.untuned"
     summary = "no search: parallel, vectorised loops on a CPU, DLight's default rules on a GPU"
+    fallback = True
 
     def refuses_task(self, task: Task) -> str | None:
         """DLight's rules are tried for matmul and softmax."""

@@ -178,6 +178,8 @@ def test_gpu_tiles_beyond_the_limits_are_refused_before_tvm_sees_them():
         "a block needs 32 to 1024 threads",
         "more than 8 virtual threads",
         "needs more than 48 KiB of shared memory",
+        "holds more sums than a thread has registers",
+        "leaves most multiprocessors without a block",
     }
     for schedule in samples(task, 6):
         assert refusal(task, schedule) in (None, "MetaSchedule's postprocessor VerifyGPUCode refuses it")
