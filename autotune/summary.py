@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from autotune.clock import now
 from autotune.display import duration, rate, titled
 from autotune.records import Ratio
 from autotune.tune import Outcome
@@ -84,6 +85,7 @@ def outcome_json(outcome: Outcome) -> str:
     library = {n: statistics.median(t) for n, t in outcome.race.library.items()} if outcome.race else {}
     default = outcome.race.samples.get(outcome.race.default) if outcome.race else None
     data = {
+        "finished": now().isoformat(timespec="seconds"),
         "entry": outcome.entry,
         "default_seconds": statistics.median(default) if default else None,
         "library_seconds": library,
