@@ -24,6 +24,10 @@ class Budget:
         """Starts the clock anew."""
         self._started = monotonic()
 
+    def extend(self, seconds: float) -> None:
+        """Leaves out seconds that were spent waiting."""
+        self._started += seconds
+
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""

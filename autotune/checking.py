@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from autotune.buffers import Buffers
 from autotune.devices.base import Device
 from autotune.generators.base import BoundLaunch, Kernel
+from autotune.inputs import Distribution, Draw, distributions, normal
 from autotune.measurement import Policy
-from search_spaces.operator import EPSILON
+from search_spaces.operator import EPSILON, LARGEST
 from search_spaces.task import Task
+
+# Between the seeds of the first and the second set of inputs; more than an operator has inputs.
+_SEED_STEP = 1000
+# Share of the largest output that rounding may move before inputs say nothing about a candidate.
+_DECIDED = 0.1
 
 
 @dataclass(frozen=True)
@@ -40,16 +49,37 @@ class Verdict:
     """What a check found.
 
     Attributes:
-        error: Largest deviation in units of the tolerance, inf where an element is not finite.
+        error: Largest deviation in units of the tolerance, inf where an element is not finite; None where not compared.
         fault: What is wrong, "" where nothing is.
+        deterministic: Whether all runs on the same inputs gave the same bits; None where that was not seen.
+        late: Work of the candidate went on after it was waited for.
     """
 
-    error: float
+    error: float | None
     fault: str
+    deterministic: bool | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """Inputs with what is right for them.
+
+    Attributes:
+        inputs: Pristine copies, out of the candidates' reach.
+        reference: Outputs in float64.
+        allowed: Deviation allowed to each element.
+    """
+
+    inputs: Sequence[Any]
+    reference: Sequence[Any]
+    allowed: Sequence[Any]
 
 
 class Checker:
-    """The task's arguments on the device, and the reference that outputs are compared with.
+    """The task's arguments on the device, and the references that outputs are compared with.
+
+    Between two candidates the arguments hold the first set of inputs. A second set shows candidates that remember.
 
     Args:
         device: Where candidates run.
@@ -59,26 +89,155 @@ class Checker:
 
     def __init__(self, device: Device, task: Task, policy: Policy) -> None:
         self._device = device
+        self.task = task
+        self._seed = policy.input_seed
         specs = task.operator.tensors(task.workload)
-        self.inputs = [device.random(spec, policy.input_seed + i) for i, spec in enumerate(specs) if not spec.output]
-        self.outputs = [device.empty(spec) for spec in specs if spec.output]
-        self._reference = device.reference(task, self.inputs)
+        self._given = [s for s in specs if not s.output]
+        self._buffers = Buffers(device, specs)
+        self.inputs, self.outputs = self._buffers.inputs, self._buffers.outputs
+        results = [s for s in specs if s.output]
+        self._seen = [device.typed(device.raw(s.bytes), s) for s in results]
+        self._first = [device.typed(device.raw(s.bytes), s) for s in results]
         self._tolerance = tolerance(task.workload.dtype, task.operator.reduction_length(task.workload))
+        plain = [normal] * len(self._given)
+        self._one, self._other = (self._plain_set(plain, self._seed + n * _SEED_STEP) for n in range(2))
+        self._clean = False
+        self.restore()
 
     def bind(self, kernel: Kernel) -> BoundLaunch:
         """The kernel with these arguments."""
         return kernel.bind(self.inputs, self.outputs)
 
     def check(self, launch: BoundLaunch) -> Verdict:
-        """Runs the candidate once over poisoned outputs; raises whatever the device raises."""
+        """Runs the candidate once, and leaves poisoned outputs behind; raises whatever the device raises."""
+        if not self._clean:
+            self.restore()
+        self._clean = False
+        verdict = self._run(launch, self._one)
+        _copy(self._seen, self._first)
         self._device.poison(self.outputs)
-        self._device.synchronize()
+        return verdict
+
+    def check_again(self, launch: BoundLaunch) -> Verdict:
+        """After `check` and timing: what the timed launches left, a run on other inputs, one more on the first."""
+        fault = self._buffers.fault(self._one.inputs)
+        if fault:
+            return Verdict(None, f"when timed, {fault}")
+        _copy(self.outputs, self._seen)
+        left = self._compare(self._one, "when timed, ")
+        if left.fault:
+            return left
+        timed = self._repeats()
+        self._load(self._other)
+        verdict = self._run(launch, self._other, "on other inputs, ")
+        if verdict.fault:
+            return verdict
+        self._load(self._one)
+        verdict = self._run(launch, self._one, "when run again, ")
+        self._clean = not verdict.fault
+        return replace(verdict, deterministic=timed and self._repeats())
+
+    def check_distributions(self, launches: Sequence[BoundLaunch]) -> list[Verdict]:
+        """Runs finalists on inputs of other distributions; the first fault of each, or its largest error."""
+        self._clean = False
+        verdicts = [Verdict(0.0, "") for _ in launches]
+        for name, kinds in distributions(self.task.operator, self.task.workload, self._given).items():
+            made = self._conditioned_set(kinds)
+            if made is None:
+                continue
+            for i, launch in enumerate(launches):
+                if not verdicts[i].fault:
+                    self._buffers.repair()
+                    self._load(made)
+                    found = self._run(launch, made, f"on inputs of the distribution '{name}', ")
+                    verdicts[i] = max(verdicts[i], found, key=lambda v: (bool(v.fault), v.error or 0.0))
+        return verdicts
+
+    def _run(self, launch: BoundLaunch, wanted: InputSet, when: str = "") -> Verdict:
+        """One launch over poisoned outputs, judged by what its stream sees at its end.
+
+        The stream is kept busy while poison, launch and copy are queued. What the candidate hands to another stream
+        then comes either before the poison or after the copy.
+        """
+        self._device.hold()
+        self._device.poison(self.outputs)
         launch()
+        _copy(self.outputs, self._seen)
         self._device.synchronize()
-        error = max(
-            self._device.deviation(o, r, self._tolerance.relative, self._tolerance.of_rms)
-            for o, r in zip(self.outputs, self._reference, strict=True)
-        )
+        fault = self._buffers.fault(wanted.inputs)
+        if fault:
+            return Verdict(None, f"{when}{fault}")
+        verdict = self._compare(wanted, when)
+        if verdict.fault:
+            self._device.settle()
+        if any(self._device.differ(list(zip(self.outputs, self._seen, strict=True)))):
+            return Verdict(verdict.error, f"{when}writes its output after the launch has ended", late=True)
+        return verdict
+
+    def _compare(self, wanted: InputSet, when: str) -> Verdict:
+        """Judges the output last seen."""
+        triples = zip(self._seen, wanted.reference, wanted.allowed, strict=True)
+        error = max(self._device.deviation(*triple) for triple in triples)
         if error <= 1.0:
             return Verdict(error, "")
-        return Verdict(error, "not finite" if error == math.inf else f"deviates {error:.3g} times the tolerance")
+        fault = "not finite" if error == math.inf else f"deviates {error:.3g} times the tolerance"
+        return Verdict(error, f"{when}{fault}")
+
+    def _repeats(self) -> bool:
+        """Whether the output last seen has the bits of the first run."""
+        return not any(self._device.differ(list(zip(self._seen, self._first, strict=True))))
+
+    def _load(self, wanted: InputSet) -> None:
+        _copy(wanted.inputs, self.inputs)
+
+    def restore(self) -> None:
+        """Undoes whatever a check or a candidate did to the arguments."""
+        self._buffers.repair()
+        self._load(self._one)
+        self._clean = True
+
+    def _draw(self, kinds: Sequence[Distribution], seed: int) -> list[Any]:
+        xp, length = self._device.namespace, self.task.operator.reduction_length(self.task.workload)
+        made = []
+        for i, (spec, kind) in enumerate(zip(self._given, kinds, strict=True)):
+            array = self._device.typed(self._device.raw(spec.bytes), spec)
+            array[...] = kind(Draw(xp, self._device.normal(spec.shape, seed + i), i, length))
+            made.append(array)
+        return made
+
+    def _plain_set(self, kinds: Sequence[Distribution], seed: int) -> InputSet:
+        inputs = self._draw(kinds, seed)
+        reference = self._device.reference(self.task, self._device.widened(inputs))
+        allowed = [self._device.allowance(r, self._tolerance.relative, self._tolerance.of_rms) for r in reference]
+        return InputSet(inputs, reference, allowed)
+
+    def _conditioned_set(self, kinds: Sequence[Distribution]) -> InputSet | None:
+        """Inputs with a wider tolerance; None where the outputs overflow, or where rounding decides what they are.
+
+        Summing equal terms errs to one side, up to half a unit of float32 each time. And operators magnify rounding:
+        with large inputs a softmax makes of the rounding of its argument a large change. So the reference is computed
+        a second time from inputs that are off by what summing in float32 may cost, and what that changes is allowed:
+        what it changes in the row that is changed most, since whether it meets a single row is a matter of luck.
+        """
+        device, task = self._device, self.task
+        inputs = self._draw(kinds, self._seed)
+        wide = device.widened(inputs)
+        reference = device.reference(task, wide)
+        most = LARGEST[task.workload.dtype]
+        length, unit = task.operator.reduction_length(task.workload), EPSILON["float32"]
+        noise = [device.normal(s.shape, self._seed + _SEED_STEP + i) for i, s in enumerate(self._given)]
+        off = [w * (1.0 + unit * math.sqrt(length) * n) for w, n in zip(wide, noise, strict=True)]
+        changed = [m - r for m, r in zip(device.reference(task, off), reference, strict=True)]
+        magnified = [device.magnitude(device.allowance(c, 0.0, 4.0)) for c in changed]
+        largest = [device.magnitude(r) for r in reference]
+        if not all(v <= most and m <= _DECIDED * v for v, m in zip(largest, magnified, strict=True)):
+            return None
+        of_rms = self._tolerance.of_rms + 0.5 * unit * length
+        plain = [device.allowance(r, self._tolerance.relative, of_rms) for r in reference]
+        return InputSet(inputs, reference, [p + m for p, m in zip(plain, magnified, strict=True)])
+
+
+def _copy(sources: Sequence[Any], targets: Sequence[Any]) -> None:
+    """Copies on the current stream."""
+    for source, target in zip(sources, targets, strict=True):
+        target[...] = source

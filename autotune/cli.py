@@ -23,6 +23,8 @@ class _Commands(click.Group):
         "space": "Show sketches, knobs and the size of an operator's schedule space.",
         "best": "Show the best schedules of runs or tuned logs.",
         "show": "Show the trials of a run.",
+        "explain": "Show why the best schedule of a run won.",
+        "verify": "Measure the winners of a log again and tell which still hold.",
         "ops": "List operators with their axes and dtypes.",
         "doctor": "Show versions, devices, what is missing and how to get it.",
         "completion": "Print the shell completion script.",

@@ -135,6 +135,10 @@ class ProgressLine:
         self._progress.update(self._task, total=budget.trials, state=self._state(done, budget))
         self._plain(done, budget)
 
+    def notice(self, line: str) -> None:
+        """See Tracker."""
+        self._progress.console.print(line)
+
     def _plain(self, done: int, budget: Budget) -> None:
         due = monotonic() - self._last_plain >= _PLAIN_EVERY or done == budget.trials
         if not self._console.is_terminal and due:

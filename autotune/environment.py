@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 
 # Distributions whose version can change a measurement or a search.
 DISTRIBUTIONS = (
@@ -34,14 +36,16 @@ class Environment:
         versions: Distribution -> version, those that are installed.
         python: Interpreter version.
         system: Operating system and machine.
+        tools: Compilers and runtimes that are no distributions -> version.
     """
 
     versions: Mapping[str, str]
     python: str
     system: str
+    tools: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_environment() -> Environment:
+def read_environment(tools: Mapping[str, str] | None = None) -> Environment:
     """The software of this process; imports none of it."""
     versions = {}
     for name in DISTRIBUTIONS:
@@ -49,7 +53,13 @@ def read_environment() -> Environment:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return Environment(versions, platform.python_version(), f"{platform.platform()} {platform.machine()}")
+    return Environment(versions, platform.python_version(), f"{platform.platform()} {platform.machine()}", tools or {})
+
+
+def lock_folder() -> Path:
+    """Where the locks of devices are: AUTOTUNE_LOCK_DIR, or a folder of this user's own in the temporary folder."""
+    given = os.environ.get("AUTOTUNE_LOCK_DIR")
+    return Path(given) if given else Path(tempfile.gettempdir()) / f"autotune-locks-{os.getuid()}"
 
 
 def calm_thread_pools() -> None:

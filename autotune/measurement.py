@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from autotune.devices.telemetry import Conditions
 from autotune.generators.base import Resources
 from search_spaces.space import Schedule
 
@@ -27,8 +28,8 @@ class Policy:
     """How candidates are measured.
 
     Attributes:
-        samples: Timed launches of a candidate that is not given up early.
-        give_up: A candidate whose first sample is this many times slower than the best is timed no further.
+        samples: Timed launches of a candidate that is not dropped early.
+        drop_rate: Probability, at most, that a run gives up timing its truly fastest schedule; see `early_stop`.
         cold: Whether caches are flushed before every sample.
         build_seconds: Time-out of one build.
         run_seconds: Time-out of checking and timing one candidate.
@@ -36,7 +37,7 @@ class Policy:
     """
 
     samples: int = 7
-    give_up: float = 3.0
+    drop_rate: float = 0.01
     cold: bool = True
     build_seconds: float = 60.0
     run_seconds: float = 60.0
@@ -62,9 +63,11 @@ class Measurement:
         samples: Seconds of each timed launch, in order; empty unless OK.
         detail: Why it failed, or a remark.
         error: Largest deviation from the reference in units of the tolerance; None where it was not checked.
+        deterministic: Whether runs on the same inputs gave the same bits; None where that was not seen.
         resources: As the compiler reports them.
         binary: Hash of the program; "" where it was not built.
         phases: What it cost.
+        conditions: State of the device while it was timed, None where the device does not tell.
     """
 
     schedule: Schedule
@@ -75,6 +78,8 @@ class Measurement:
     resources: Resources = field(default_factory=Resources)
     binary: str = ""
     phases: Phases = field(default_factory=Phases)
+    deterministic: bool | None = None
+    conditions: Conditions | None = None
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) != bool(self.samples):

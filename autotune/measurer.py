@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from pathlib import Path
+from typing import cast
 
 from autotune.builders import Builders, Built, find_generator
+from autotune.clock import monotonic
 from autotune.devices.base import DeviceInfo
+from autotune.devices.lock import Queue, device_lock
+from autotune.early_stop import EarlyStop
 from autotune.generators.base import Artifact
 from autotune.measurement import Measurement, Phases, Policy, Status
 from autotune.process import Child, Died, Failure, preload
-from autotune.worker import Identify, Measure, Measured, Rounds, setup
+from autotune.worker import Identified, Identify, Measure, Measured, Prepare, Rounds, Verify, setup
 from search_spaces.errors import NoDevice
 from search_spaces.space import Schedule
 from search_spaces.task import Task
@@ -23,10 +28,17 @@ _START_SECONDS = 300.0
 
 @dataclass
 class Occupation:
-    """Seconds in which the builders and the device were at work, summed over processes."""
+    """Seconds in which the builders and the device were at work, summed over processes, or waited for.
+
+    Attributes:
+        build: Of building.
+        device: Of checking and timing.
+        waited: Until another tuner had left the device.
+    """
 
     build: float = 0.0
     device: float = 0.0
+    waited: float = 0.0
 
 
 class Measurer:
@@ -40,14 +52,23 @@ class Measurer:
         policy: How.
         folder: Cache folder of the run.
         jobs: Builder processes.
+        queue: How to wait for a device that another tuner uses.
+        device: A device class by name or file, "" for the one of the target's kind.
     """
 
-    def __init__(self, task: Task, policy: Policy, folder: Path, jobs: int) -> None:
+    def __init__(
+        self, task: Task, policy: Policy, folder: Path, jobs: int, queue: Queue | None = None, device: str = ""
+    ) -> None:
+        self._queue = queue or Queue()
+        self._held = ExitStack()
+        self._noise = EarlyStop(policy.drop_rate)
         self._task = task
         self._policy = policy
         preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
         self.builders = Builders(task, folder, jobs, policy.build_seconds)
-        self._worker: Child[object] = Child(setup, (task, policy, folder), folder / "worker.log")
+        self._worker: Child[object] = Child(
+            setup, (task, policy, folder, device), folder / "worker.log", fresh=task.target.kind == "cuda"
+        )
         self._ready: deque[Built] = deque()
         self._by_binary: dict[str, Measurement] = {}
         self._artifacts: dict[Schedule, Artifact] = {}
@@ -60,11 +81,22 @@ class Measurer:
         self._worker.send(Identify(), _START_SECONDS)
 
     def device(self) -> DeviceInfo:
-        """Waits for the worker to be ready.
+        """Waits for the worker to know its device, and for the device to be this tuner's alone; then it is prepared.
 
         Raises:
-            NoDevice: It could not start on the device.
+            NoDevice: It could not start on the device, or another tuner keeps the device.
+            KeyboardInterrupt: The user stopped the wait for another tuner.
         """
+        answer = self._started()
+        assert isinstance(answer, Identified)
+        started = monotonic()
+        self._held.enter_context(device_lock(answer.info, answer.uuid, self._queue))
+        self.occupation.waited = monotonic() - started
+        self._worker.send(Prepare(), _START_SECONDS)
+        return answer.info
+
+    def _started(self) -> object:
+        """The answer of a worker that starts."""
         wait([self._worker.connection], timeout=max(0.0, self._worker.remaining()))
         try:
             answer = self._worker.receive()
@@ -72,8 +104,7 @@ class Measurer:
             raise NoDevice(f"the device worker did not start: {error or 'time-out'}", "see worker.log") from error
         if isinstance(answer, Failure):
             raise NoDevice(f"the device worker did not start: {answer.summary}", "run 'autotune doctor'")
-        assert isinstance(answer, DeviceInfo)
-        return answer
+        return cast(object, answer)
 
     def submit(self, schedules: Sequence[Schedule]) -> None:
         """Takes schedules in; each comes back exactly once from `completed`."""
@@ -94,7 +125,7 @@ class Measurer:
         done = [m for built in self.builders.collect(ready) if (m := self._after_build(built)) is not None]
         if self._worker.job is not None and (self._worker.connection in ready or self._worker.remaining() <= 0):
             if self._current is None:
-                self.device()
+                self._started()
             else:
                 done.append(self._after_measure())
         self._dispatch()
@@ -120,11 +151,12 @@ class Measurer:
     def _give_worker_a_job(self) -> None:
         """A worker that died is started first, on its own time and not on the next candidate's."""
         if not self._worker.alive:
-            self._worker.send(Identify(), _START_SECONDS)
+            self._worker.send(Prepare(), _START_SECONDS)
             return
         self._current = self._ready.popleft()
         assert self._current.artifact is not None
-        job = Measure(self._current.schedule, self._current.artifact, self._best)
+        limit = self._noise.limit(self._best)
+        job = Measure(self._current.schedule, self._current.artifact, limit)
         self._worker.send(job, self._policy.run_seconds)
 
     def _after_build(self, built: Built) -> Measurement | None:
@@ -156,14 +188,15 @@ class Measurer:
             samples=answer.samples,
             detail=answer.detail,
             error=answer.error,
+            deterministic=answer.deterministic,
+            conditions=answer.conditions,
             resources=built.artifact.resources,
             binary=built.artifact.sha256,
             phases=replace(answer.phases, build=built.seconds),
         )
         self.occupation.device += answer.phases.check + answer.phases.measure
         self._by_binary[built.artifact.sha256] = measurement
-        if len(measurement.samples) >= self._policy.samples:
-            self._best = min(self._best, measurement.seconds)
+        self._learn(measurement)
         return measurement
 
     def _receive(self) -> Measured:
@@ -178,14 +211,63 @@ class Measurer:
         assert isinstance(answer, Measured)
         return answer
 
-    def expect(self, best: float) -> None:
-        """Tells the measurer of a best time known from an earlier run, for early stopping."""
-        self._best = min(self._best, best)
+    def recall(self, trials: Iterable[Measurement]) -> None:
+        """Takes in what earlier runs of the task measured: the best, the noise, the binaries."""
+        for trial in trials:
+            if trial.binary:
+                self._by_binary.setdefault(trial.binary, trial)
+            self._learn(trial)
+
+    def _learn(self, trial: Measurement) -> None:
+        if len(trial.samples) >= self._policy.samples:
+            self._best = min(self._best, trial.seconds)
+            self._noise.observe(trial.samples)
+
+    def verify(self, schedules: Sequence[Schedule]) -> dict[Schedule, Measured]:
+        """Checks finalists on inputs of other distributions; call when nothing is in flight.
+
+        Returns:
+            How each ended that failed.
+        """
+        missing = [s for s in schedules if s not in self._artifacts]
+        self.builders.build_all(missing, self._keep)
+        entries = tuple((s, self._artifacts[s]) for s in schedules if s in self._artifacts)
+        answers = self._verified(entries)
+        if isinstance(answers, Measured):
+            # One of them ended the worker, or poisoned the device: one by one, so that it is known which.
+            alone = [self._verified((entry,)) for entry in entries]
+            answers = [a if isinstance(a, Measured) else a[0] for a in alone]
+        return {s: a for (s, _), a in zip(entries, answers, strict=True) if a.status is not Status.OK}
+
+    def _verified(self, entries: tuple[tuple[Schedule, Artifact], ...]) -> Sequence[Measured] | Measured:
+        """The worker's answer for each; how the worker ended where it did not live to give them."""
+        self._settle()
+        seconds = self._policy.run_seconds * (1 + len(entries)) + (0 if self._worker.alive else _START_SECONDS)
+        self._worker.send(Verify(entries), seconds)
+        wait([self._worker.connection], timeout=max(0.0, self._worker.remaining()))
+        where = "on inputs of another distribution, "
+        try:
+            answer = self._worker.receive()
+        except TimeoutError:
+            return Measured(Status.TIMEOUT, detail=f"{where}ran longer than {seconds:g} s")
+        except Died as error:
+            return Measured(Status.CRASHED, detail=f"{where}{error}")
+        if isinstance(answer, Failure):
+            self._worker.kill()
+            return Measured(Status.LAUNCH_ERROR, detail=f"{where}{answer.summary}")
+        return cast(tuple[Measured, ...], answer)
 
     def race(
-        self, schedules: Sequence[Schedule], rounds: int, seed: int, library: bool
+        self, schedules: Sequence[Schedule], rounds: int, seed: int, library: bool, anchor: Schedule | None = None
     ) -> tuple[dict[Schedule, list[float]], dict[str, list[float]]]:
         """Times `schedules` and the library's calls interleaved; call when nothing is in flight.
+
+        Args:
+            schedules: Who races.
+            rounds: How often.
+            seed: Of the order.
+            library: Whether the library's calls take part.
+            anchor: Who is timed first and last.
 
         Returns:
             Seconds per round of each schedule, and of each library call by name.
@@ -197,22 +279,30 @@ class Measurer:
         missing = [s for s in schedules if s not in self._artifacts]
         self.builders.build_all(missing, self._keep)
         entries = tuple((s, self._artifacts[s]) for s in schedules if s in self._artifacts)
-        job = Rounds(entries, rounds, seed, library)
+        job = Rounds(entries, rounds, seed, library, anchor)
+        self._settle()
         self._worker.send(
             job, self._policy.run_seconds * len(schedules) + (0 if self._worker.alive else _START_SECONDS)
         )
         wait([self._worker.connection], timeout=max(0.0, self._worker.remaining()))
         answer = self._worker.receive()
         if isinstance(answer, Failure):
+            self._worker.kill()
             raise Died(answer.summary)
         times: tuple[dict[Schedule, list[float]], dict[str, list[float]]] = answer
         return times
+
+    def _settle(self) -> None:
+        """Lets a worker that still prepares end that."""
+        if self._worker.job is not None:
+            self._started()
 
     def _keep(self, built: Built) -> None:
         if built.artifact is not None:
             self._artifacts[built.schedule] = built.artifact
 
     def close(self) -> None:
-        """Kills worker and builders."""
+        """Kills worker and builders, then lets the next tuner have the device."""
         self._worker.kill()
         self.builders.close()
+        self._held.close()

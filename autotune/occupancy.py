@@ -10,8 +10,8 @@ _REGISTER_UNIT = 256
 _RESERVED_SHARED = 1024
 
 
-def occupancy(resources: Resources, limits: Limits) -> float | None:
-    """Resident warps over the most that a multiprocessor holds; None where the resources are not known."""
+def resident_blocks(resources: Resources, limits: Limits) -> int | None:
+    """Blocks that a multiprocessor holds at a time; None where the resources are not known."""
     if resources.registers is None or resources.threads is None:
         return None
     warps = -(-resources.threads // limits.warp)
@@ -19,5 +19,12 @@ def occupancy(resources: Resources, limits: Limits) -> float | None:
     by_registers = limits.registers_per_sm // (max(1, per_warp) * warps)
     by_shared = limits.shared_per_sm // ((resources.shared_bytes or 0) + _RESERVED_SHARED)
     by_threads = limits.threads_per_sm // (warps * limits.warp)
-    blocks = min(by_registers, by_shared, by_threads, limits.blocks_per_sm)
-    return blocks * warps * limits.warp / limits.threads_per_sm
+    return min(by_registers, by_shared, by_threads, limits.blocks_per_sm)
+
+
+def occupancy(resources: Resources, limits: Limits) -> float | None:
+    """Resident warps over the most that a multiprocessor holds; None where the resources are not known."""
+    blocks = resident_blocks(resources, limits)
+    if blocks is None or resources.threads is None:
+        return None
+    return blocks * -(-resources.threads // limits.warp) * limits.warp / limits.threads_per_sm

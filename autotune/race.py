@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from autotune.measurement import Measurement, Status
+from autotune.process import Died
 from autotune.records import Ratio
 from search_spaces.space import Schedule
 
 Times = tuple[dict[Schedule, list[float]], dict[str, list[float]]]
+# Takes schedules, rounds, seed, whether the library takes part, and who is first and last.
+Measure = Callable[[Sequence[Schedule], int, int, bool, Schedule | None], Times]
 FINALISTS = 5
-# Looks at the data before the race ends; each is judged at a level that keeps all of them together at 95 %.
+# Looks at the data before the race ends. A false win needs one of FINALISTS to look better in one of LOOKS looks, on
+# one side: each interval has the level that keeps all of that under 5 %.
 LOOKS = 6
-LEAST_ROUNDS, MOST_ROUNDS = 10, 100
+LEAST_ROUNDS, MOST_ROUNDS = 16, 100
 # A look is long enough for clocks and power to settle under load.
 _LOOK_SECONDS = 0.2
-_LEVEL = 1.0 - 0.05 / LOOKS
+_LEVEL = 1.0 - 2 * 0.05 / (LOOKS * FINALISTS)
+# A look in which the default's halves differ by more than this, and significantly so, is void.
+_DRIFT = 0.02
+_DRIFT_P = 0.01
+# Finalists not separated from the fastest are equals only if their medians are as near as this, too.
+_EQUAL = 0.01
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class RaceResult:
         over_default: Winner against the default; None where the default itself failed.
         over_library: Winner against the fastest library call.
         tied: Finalists not told apart from the winner.
+        voided: Looks not counted, because the default drifted within them.
+        dropped: Who ended the device's worker in the race, and how.
     """
 
     winner: Schedule
@@ -44,6 +55,8 @@ class RaceResult:
     over_default: Ratio | None
     over_library: Ratio | None
     tied: int
+    voided: int = 0
+    dropped: Mapping[Schedule, str] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -70,62 +83,166 @@ def finalists(trials: Sequence[Measurement], default: Schedule, count: int = FIN
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float], level: float = _LEVEL) -> Ratio:
-    """How many times faster `fast` is, from paired rounds: median of the ratios with a bootstrap interval."""
-    pairs: NDArray[np.float64] = np.log(np.asarray(slow)) - np.log(np.asarray(fast))
-    middle = float(np.median(pairs))
-    if np.ptp(pairs) == 0.0:
-        return Ratio(float(np.exp(middle)), float(np.exp(middle)), float(np.exp(middle)))
-    interval = stats.bootstrap(
-        (pairs,), np.median, confidence_level=level, n_resamples=2000, method="percentile", rng=np.random.default_rng(0)
-    ).confidence_interval
-    return Ratio(float(np.exp(middle)), float(np.exp(interval.low)), float(np.exp(interval.high)))
+    """How many times faster `fast` is, from paired rounds: median of the ratios with an exact interval.
+
+    The interval lies between order statistics, as of a sign test: it holds for any distribution of the noise, and
+    needs no resampling.
+    """
+    pairs: NDArray[np.float64] = np.sort(np.log(np.asarray(slow)) - np.log(np.asarray(fast)))
+    rank = int(stats.binom.ppf((1.0 - level) / 2, len(pairs), 0.5))
+    low, high = (pairs[rank - 1], pairs[-rank]) if rank else (-np.inf, np.inf)
+    return Ratio(*(float(np.exp(x)) for x in (np.median(pairs), low, high)))
+
+
+def drifted(times: Sequence[float]) -> bool:
+    """Whether the same thing, timed over and over, took another time at the end than at the start."""
+    early, late = np.array_split(np.log(np.asarray(times)), 2)
+    if abs(np.median(late) - np.median(early)) <= _DRIFT:
+        return False
+    return bool(stats.mannwhitneyu(early, late).pvalue < _DRIFT_P)
+
+
+def complexity(schedule: Schedule, default: Schedule, trial: Measurement | None) -> tuple[float, ...]:
+    """What makes a schedule less simple, the most important first.
+
+    Another sketch than the default's; knobs that differ from the default's; bytes of shared memory; registers.
+    """
+    other = dict(default.items)
+    deviations = sum(value != other.get(name) for name, value in schedule.items)
+    used = trial.resources if trial is not None else None
+    shared, registers = (used.shared_bytes or 0, used.registers or 0) if used is not None else (0, 0)
+    return float(schedule.sketch != default.sketch), deviations, shared, registers
+
+
+class Race:
+    """A race under way.
+
+    Args:
+        measure: Times who races.
+        trials: All trials of the run, at least one verified.
+        default: Candidate 0.
+        seed: Of the order within the rounds.
+    """
+
+    def __init__(self, measure: Measure, trials: Sequence[Measurement], default: Schedule, seed: int) -> None:
+        self._measure = measure
+        self._default = default
+        self._seed = seed
+        self._trials = {t.schedule: t for t in trials}
+        self._racing = finalists(trials, default)
+        one_round = sum(self._trials[s].seconds for s in self._racing)
+        self._rounds = int(np.clip(_LOOK_SECONDS / one_round, LEAST_ROUNDS, MOST_ROUNDS))
+        self._with_library = True
+        self._taken = 0
+        self._voided = 0
+        self._samples: dict[Schedule, list[float]] = {s: [] for s in self._racing}
+        self._library: dict[str, list[float]] = {}
+        self._dropped: dict[Schedule, str] = {}
+
+    def run(self, looks: int) -> RaceResult:
+        """Looks until all are separated, or `looks` looks are used up or void."""
+        counted = 0
+        while counted < looks and self._voided < looks:
+            times, calls = self._look()
+            if self._default in times and drifted(times[self._default]):
+                self._voided += 1
+                continue
+            counted += 1
+            for schedule, seconds in times.items():
+                self._samples[schedule] += seconds
+            for name, seconds in calls.items():
+                self._library.setdefault(name, []).extend(seconds)
+            if self._separated():
+                break
+        if not counted:
+            self._samples, self._library = times, calls
+        return self._decide(calm=counted > 0)
+
+    def _look(self) -> Times:
+        """One look; who ends the worker is found out, dropped, and the look taken again without it.
+
+        Raises:
+            Died: The worker ends, but with no one alone; or no one is left.
+            TimeoutError: Likewise.
+        """
+        try:
+            return self._timed(self._racing, self._rounds, self._with_library)
+        except (Died, TimeoutError):
+            culprits = {s: why for s in self._racing if (why := self._fatal([s], library=False))}
+            if not culprits and self._with_library:
+                self._with_library = self._fatal(self._racing[:1], library=True) is None
+                self._library = self._library if self._with_library else {}
+            self._dropped |= culprits
+            self._racing = [s for s in self._racing if s not in culprits]
+            for schedule in culprits:
+                del self._samples[schedule]
+            if not self._racing:
+                raise
+        return self._timed(self._racing, self._rounds, self._with_library)
+
+    def _fatal(self, alone: Sequence[Schedule], *, library: bool) -> str | None:
+        """How `alone` ends the worker; None where it does not."""
+        try:
+            self._timed(alone, self._rounds, library)
+        except Died as error:
+            return str(error)
+        except TimeoutError:
+            return "it hung"
+        return None
+
+    def _timed(self, racing: Sequence[Schedule], rounds: int, library: bool) -> Times:
+        self._taken += 1
+        anchor = self._default if self._default in racing else None
+        return self._measure(racing, rounds, self._seed + self._taken - 1, library, anchor)
+
+    def _separated(self) -> bool:
+        order = self._by_median()
+        return all(ratio(self._samples[s], self._samples[order[0]]).low > 1.0 for s in order[1:])
+
+    def _by_median(self) -> list[Schedule]:
+        return sorted(self._samples, key=lambda s: float(np.median(self._samples[s])))
+
+    def _decide(self, *, calm: bool) -> RaceResult:
+        """The simplest of those equal to the fastest and shown to beat the default; else the default."""
+        samples, default = self._samples, self._default
+        order = self._by_median()
+        equals = [s for s in order if self._equal(s, order[0])]
+        over_default = None
+        if default in samples:
+            gains = {s: ratio(samples[default], samples[s]) for s in equals if s != default}
+            equals = [s for s in gains if gains[s].low > 1.0] if calm and default not in equals else []
+        winner = min(equals, key=lambda s: complexity(s, default, self._trials.get(s)), default=default)
+        if default in samples:
+            over_default = gains[winner] if winner != default else Ratio(1.0, 1.0, 1.0)
+        tied = sum(ratio(samples[s], samples[winner]).low <= 1.0 for s in order if s != winner)
+        fastest = min(self._library, key=lambda name: float(np.median(self._library[name])), default=None)
+        over_library = ratio(self._library[fastest], samples[winner]) if fastest else None
+        return RaceResult(
+            winner, default, samples, self._library, over_default, over_library, tied, self._voided, self._dropped
+        )
+
+    def _equal(self, schedule: Schedule, fastest: Schedule) -> bool:
+        """Not separated from the fastest, and for any but the default no further behind than a hundredth."""
+        if schedule == fastest:
+            return True
+        behind = ratio(self._samples[schedule], self._samples[fastest])
+        return behind.low <= 1.0 and (schedule == self._default or behind.times <= 1.0 + _EQUAL)
 
 
 def run_race(
-    measure: Callable[[Sequence[Schedule], int, int, bool], Times],
-    trials: Sequence[Measurement],
-    default: Schedule,
-    seed: int,
-    looks: int = LOOKS,
+    measure: Measure, trials: Sequence[Measurement], default: Schedule, seed: int, looks: int = LOOKS
 ) -> RaceResult:
     """Races until the winner is separated from the default and the runner-up, or `looks` looks are used up.
 
     Args:
-        measure: Takes schedules, rounds, seed and whether the library takes part; gives seconds per round.
+        measure: Gives seconds per round of schedules and library calls.
         trials: All trials of the run, at least one verified.
         default: Candidate 0.
         seed: Of the order within the rounds.
         looks: How often the intervals are looked at, at most.
+
+    Raises:
+        Died: The worker ends again and again, and no one contestant is to blame.
+        TimeoutError: It hangs likewise.
     """
-    racing = finalists(trials, default)
-    samples: dict[Schedule, list[float]] = {s: [] for s in racing}
-    library: dict[str, list[float]] = {}
-    one_round = sum(t.seconds for t in trials if t.schedule in samples)
-    rounds = int(np.clip(_LOOK_SECONDS / one_round, LEAST_ROUNDS, MOST_ROUNDS))
-    for look in range(looks):
-        times, calls = measure(racing, rounds, seed + look, True)
-        for schedule, seconds in times.items():
-            samples[schedule] += seconds
-        for name, seconds in calls.items():
-            library.setdefault(name, []).extend(seconds)
-        order = sorted(racing, key=lambda s: float(np.median(samples[s])))
-        apart = all(ratio(samples[s], samples[order[0]]).low > 1.0 for s in order[1:])
-        if apart:
-            break
-    return _decide(samples, library, default)
-
-
-def _decide(
-    samples: Mapping[Schedule, Sequence[float]], library: Mapping[str, Sequence[float]], default: Schedule
-) -> RaceResult:
-    """The fastest by median, unless it is not shown to beat the default: then the default, the simplest."""
-    order = sorted(samples, key=lambda s: float(np.median(samples[s])))
-    winner, over_default = order[0], None
-    if default in samples:
-        over_default = ratio(samples[default], samples[winner])
-        if over_default.low <= 1.0:
-            winner, over_default = default, Ratio(1.0, 1.0, 1.0)
-    tied = sum(ratio(samples[s], samples[winner]).low <= 1.0 for s in order if s != winner)
-    fastest = min(library, key=lambda name: float(np.median(library[name])), default=None)
-    over_library = ratio(library[fastest], samples[winner]) if fastest else None
-    return RaceResult(winner, default, samples, library, over_default, over_library, tied)
+    return Race(measure, trials, default, seed).run(looks)

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from autotune.devices.base import DeviceInfo
+from autotune.devices.telemetry import Conditions
 from autotune.environment import Environment
 from autotune.generators.base import Resources
 from autotune.measurement import Measurement, Phases, Policy, Status
-from search_spaces.operator import Workload
+from search_spaces.hardware import Hardware
+from search_spaces.operator import TensorSpec, Workload
 from search_spaces.space import Schedule
+from search_spaces.task import Task
 
 SCHEMA = "tunelog/1"
 ScheduleData = dict[str, int | str | bool | tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class TensorData:
+    """One argument with its layout: `strides` in elements."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    output: bool
+
+    @staticmethod
+    def of(spec: TensorSpec) -> TensorData:
+        """The layout of a dense, row-major argument."""
+        strides = [1]
+        for extent in reversed(spec.shape[1:]):
+            strides.insert(0, strides[0] * extent)
+        return TensorData(spec.name, spec.dtype, spec.shape, tuple(strides[: len(spec.shape)]), spec.output)
 
 
 @dataclass(frozen=True)
@@ -29,6 +51,9 @@ class TaskData:
         only: Sketch name prefixes kept.
         key: Identity of workload, target and space together.
         space: Fingerprint of the space.
+        tensors: The arguments with their layouts.
+        source: Hash of the operator's source.
+        sketches: Sketch -> hash of its source.
     """
 
     reference: str
@@ -37,6 +62,47 @@ class TaskData:
     only: tuple[str, ...]
     key: str
     space: str
+    tensors: tuple[TensorData, ...] = ()
+    source: str = ""
+    sketches: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(task: Task) -> TaskData:
+        """The data of a task."""
+        return TaskData(
+            reference=task.reference,
+            workload=task.workload,
+            target=str(task.target),
+            only=task.only,
+            key=task.key,
+            space=task.space.fingerprint,
+            tensors=tuple(TensorData.of(spec) for spec in task.operator.tensors(task.workload)),
+            source=task.operator.source_hash,
+            sketches={name: sketch.source_hash for name, sketch in task.sketches.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The two lines of the roofline that a run is held against.
+
+    Attributes:
+        model: Device model they are of; the arch's representative where the device's own is in no table.
+        peak: Operations per second in the workload's dtype, None where it is not known.
+        bandwidth: Bytes per second of device memory, None where it is not known.
+        source: Where the numbers are from.
+    """
+
+    model: str = ""
+    peak: float | None = None
+    bandwidth: float | None = None
+    source: str = ""
+
+    @staticmethod
+    def of(hardware: Hardware, dtype: str) -> Roof:
+        """The roof of `hardware` for a dtype."""
+        known = [v if v < float("inf") else None for v in (hardware.peak(dtype), hardware.model.bandwidth)]
+        return Roof(hardware.model.name, known[0], known[1], hardware.model.source)
 
 
 class RunRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="run"):
@@ -58,6 +124,8 @@ class RunRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="run"):
         floor_seconds: The roofline's bound for the workload on this device.
         operations: Arithmetic operations of the workload.
         bytes: Bytes it must move.
+        identity: Fingerprint of everything that the run's times depend on.
+        roof: Peak and bandwidth behind `floor_seconds`.
     """
 
     schema: str
@@ -75,6 +143,8 @@ class RunRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="run"):
     floor_seconds: float
     operations: float
     bytes: float
+    identity: str = ""
+    roof: Roof = Roof()
 
 
 class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
@@ -91,13 +161,27 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
     resources: Resources = Resources()
     binary: str = ""
     phases: Phases = Phases()
+    deterministic: bool | None = None
+    conditions: Conditions | None = None
 
     @staticmethod
     def of(run: str, trial: int, at: float, m: Measurement) -> TrialRecord:
         """The record of a measurement."""
         schedule = dict(m.schedule.items)
         return TrialRecord(
-            run, trial, at, schedule, m.status, m.samples, m.detail, m.error, m.resources, m.binary, m.phases
+            run,
+            trial,
+            at,
+            schedule,
+            m.status,
+            m.samples,
+            m.detail,
+            m.error,
+            m.resources,
+            m.binary,
+            m.phases,
+            deterministic=m.deterministic,
+            conditions=m.conditions,
         )
 
     def measurement(self) -> Measurement:
@@ -111,6 +195,8 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
             self.resources,
             self.binary,
             self.phases,
+            deterministic=self.deterministic,
+            conditions=self.conditions,
         )
 
 
@@ -135,6 +221,8 @@ class RaceRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race"):
         over_default: Winner against the default, None where the default itself failed.
         over_library: Winner against the fastest library call, None where there is none.
         tied: Finalists that the race could not tell from the winner.
+        voided: Looks not counted, because the default drifted within them.
+        dropped: Who ended the worker in the race, and how.
     """
 
     run: str
@@ -146,6 +234,8 @@ class RaceRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race"):
     over_default: Ratio | None
     over_library: Ratio | None
     tied: int
+    voided: int = 0
+    dropped: tuple[tuple[ScheduleData, str], ...] = ()
 
 
 Record = RunRecord | TrialRecord | RaceRecord

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from autotune.clock import now
 from autotune.display import duration, rate, titled
+from autotune.race import RaceResult
 from autotune.records import Ratio
 from autotune.tune import Outcome
 from autotune.tuned_log import Entry, verified_counts
@@ -74,10 +75,22 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         f"tuned log  {outcome.tuned_log}",
         f"journal    {outcome.journal}",
     ]
+    if outcome.race is not None:
+        lines += _race_remarks(outcome.race)
     if outcome.stopped:
         lines.append(f"stopped; resume with: autotune run --resume {outcome.journal.parent}")
     for line in lines:
         console.print(line, soft_wrap=True)
+
+
+def _race_remarks(race: RaceResult) -> list[str]:
+    """What the reader should know of how the race went."""
+    remarks = []
+    if race.tied and race.winner != race.default:
+        remarks.append(f"tie        {race.tied} finalists are not told apart from the winner, the simplest of equals")
+    if race.voided:
+        remarks.append(f"drift      {race.voided} looks of the race were void: the default drifted within them")
+    return remarks + [f"left out   of the race: {schedule}: {why}" for schedule, why in race.dropped.items()]
 
 
 def outcome_json(outcome: Outcome) -> str:

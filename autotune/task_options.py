@@ -12,7 +12,7 @@ from autotune.devices.base import DeviceInfo
 from autotune.devices.cpu import cpu_info
 from autotune.devices.cuda import cuda_info
 from autotune.devices.roof import measured_bandwidth, measured_peak
-from autotune.records import RunRecord
+from autotune.records import TaskData
 from search_spaces import registry
 from search_spaces.errors import InvalidWorkload, MissingDependency, NoDevice, UnknownName
 from search_spaces.hardware import Hardware, cpu_hardware, cuda_hardware
@@ -95,9 +95,8 @@ class TaskOptions:
     sketches: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, record: RunRecord) -> TaskOptions:
-        """The options that name the task of an earlier run."""
-        task = record.task
+    def of(cls, task: TaskData) -> TaskOptions:
+        """The options that name a recorded task."""
         shape = ",".join(f"{k}={v}" for k, v in task.workload.axes)
         return cls(task.reference, task.target, None, shape, task.workload.dtype, task.only)
 
@@ -122,6 +121,13 @@ def make_task(options: TaskOptions, *, measure_roof: bool) -> Task:
         known = replace(task, only=())
         raise UnknownName.of("sketch", options.sketches[0], (*known.sketches, *known.refusals))
     return task
+
+
+def on_device(task: Task, device: DeviceInfo) -> Task:
+    """`task` with the roofline of `device`, where that is of another arch than the target."""
+    if task.target.kind != "cuda" or device.arch == task.target.arch:
+        return task
+    return replace(task, hardware=cuda_hardware(task.target.arch, device.name))
 
 
 def require_device(task: Task, foreign: bool) -> DeviceInfo:

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from autotune.devices.base import Device
+from autotune.devices.telemetry import Conditions
 from autotune.generators.base import BoundLaunch
 from autotune.measurement import Policy
+
+# Warm when two samples in a row differ by no more than this; after so many samples or seconds it will not get warmer.
+_STABLE = 0.05
+_MOST_WARM_UPS = 6
+_WARM_UP_SECONDS = 0.5
+# A launch shorter than this shows what enqueueing it costs.
+_SHORT = 20e-6
+# A sample taken alone is as good as one of many where it is longer than this.
+_LONG = 1e-3
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What timing a candidate gave.
+
+    Attributes:
+        seconds: Of each timed launch; a single one where the candidate was dropped.
+        conditions: State of the device meanwhile, None where it does not tell.
+    """
+
+    seconds: tuple[float, ...]
+    conditions: Conditions | None = None
 
 
 class Timer:
@@ -16,35 +41,80 @@ class Timer:
 
     Args:
         device: Whose stopwatch.
-        policy: How many samples, cold or hot, when to give up.
+        policy: How many samples, cold or hot.
     """
 
     def __init__(self, device: Device, policy: Policy) -> None:
         self._device = device
         self._policy = policy
 
-    def samples(self, launch: BoundLaunch, best: float) -> list[float]:
-        """Seconds of a candidate that has run before; a single one where it is hopeless against `best`.
+    def samples(self, launch: BoundLaunch, limit: float) -> Samples:
+        """Times a candidate that has run before; drops it where its first two samples are above `limit` seconds.
 
-        The first sample is taken again where it is slow: it may hold a wake-up rather than the candidate.
+        Nothing is dropped for what a slowed device did to it.
         """
-        hopeless = self._policy.give_up * best
-        first = self._device.time([launch], self._policy.cold)
-        if first[0] > hopeless:
-            second = self._device.time([launch], self._policy.cold)
-            if second[0] > hopeless:
-                return second
-        return self._device.time([launch] * self._policy.samples, self._policy.cold)
+        warm = self._warm_up(launch, limit)
+        if min(warm[:2]) > limit:
+            conditions = self._device.conditions()
+            if conditions is None or not conditions.slowed:
+                return Samples((min(warm[:2]),), conditions)
+        reused = warm[-2:] if warm[-1] > _LONG and _agree(*warm[-2:]) else []
+        launch = self._compact(launch, warm[-1])
+        seconds = self._take([launch] * max(0, self._policy.samples - len(reused)))
+        conditions = self._device.conditions()
+        if conditions is not None and conditions.slowed:
+            reused, seconds = [], self._take([launch] * self._policy.samples)
+            conditions = self._device.conditions() or conditions
+            conditions = replace(conditions, retaken=True)
+        return Samples((*reused, *seconds)[: self._policy.samples], conditions)
 
-    def rounds(self, launches: Sequence[BoundLaunch], count: int, seed: int) -> list[list[float]]:
-        """Seconds of each of `launches` in each of `count` rounds, in random order within a round, with no pause."""
+    def ready(self, launch: BoundLaunch) -> BoundLaunch:
+        """The launch as `rounds` should time it: warm, and with its enqueueing kept out of its time."""
+        return self._compact(launch, self._warm_up(launch, math.inf)[-1])
+
+    def rounds(
+        self, launches: Sequence[BoundLaunch], count: int, seed: int, anchor: int | None = None
+    ) -> list[list[float]]:
+        """Seconds of each of `launches` in each of `count` rounds, in random order within a round, with no pause.
+
+        Args:
+            launches: As `ready` gave them.
+            count: Rounds.
+            seed: Of the order.
+            anchor: Who is first in the first round and last in the last one; None for no one.
+        """
         for launch in launches:
             launch()
         rng = np.random.default_rng(seed)
-        order = [int(i) for _ in range(count) for i in rng.permutation(len(launches))]
+        orders = [[int(i) for i in rng.permutation(len(launches))] for _ in range(count)]
+        if anchor is not None:
+            orders[0].sort(key=lambda i: i != anchor)
+            orders[-1].sort(key=lambda i: i == anchor)
+        order = [i for one in orders for i in one]
+        taken = self._take([launches[i] for i in order])
+        conditions = self._device.conditions()
+        if conditions is not None and conditions.slowed:
+            taken = self._take([launches[i] for i in order])
         times: list[list[float]] = [[] for _ in launches]
-        for index, seconds in zip(
-            order, self._device.time([launches[i] for i in order], self._policy.cold), strict=True
-        ):
+        for index, seconds in zip(order, taken, strict=True):
             times[index].append(seconds)
         return times
+
+    def _take(self, launches: Sequence[BoundLaunch]) -> list[float]:
+        return self._device.time(launches, self._policy.cold)
+
+    def _warm_up(self, launch: BoundLaunch, limit: float) -> list[float]:
+        """Samples until two in a row agree; two that are both above `limit` end it as well."""
+        seconds = self._take([launch])
+        while len(seconds) < 2 or not (_agree(*seconds[-2:]) or min(seconds[:2]) > limit):
+            if len(seconds) >= _MOST_WARM_UPS or (len(seconds) > 1 and sum(seconds) > _WARM_UP_SECONDS):
+                break
+            seconds += self._take([launch])
+        return seconds
+
+    def _compact(self, launch: BoundLaunch, seconds: float) -> BoundLaunch:
+        return self._device.compact(launch) if seconds < _SHORT else launch
+
+
+def _agree(one: float, other: float) -> bool:
+    return abs(math.log(one / other)) <= _STABLE

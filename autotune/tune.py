@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -18,20 +19,23 @@ from autotune.budget import Budget
 from autotune.builders import find_generator
 from autotune.clock import now
 from autotune.devices.base import DeviceInfo
+from autotune.devices.lock import Queue
 from autotune.environment import calm_thread_pools, read_environment
+from autotune.identity import Identity
 from autotune.journal import FILE, Journal, RunLog, load_runs
 from autotune.measurement import Policy
 from autotune.measurer import Measurer
 from autotune.process import Died
 from autotune.race import RaceResult
-from autotune.records import SCHEMA, RunRecord, TaskData
+from autotune.records import SCHEMA, Roof, RunRecord, TaskData
 from autotune.strategies.base import Strategy
+from autotune.toolchain import tool_versions
 from autotune.tuned_log import Entry, entry_of, write_tuned_log
 from autotune.tuner import Search, SearchLoop, Tracker, race
 from cost_models.features import Features
 from cost_models.model import CostModel
 from search_spaces import registry
-from search_spaces.errors import MissingDependency, NothingValid
+from search_spaces.errors import MissingDependency, NothingValid, OtherIdentity
 from search_spaces.task import Task
 
 STRATEGIES = "autotune.strategies"
@@ -52,6 +56,8 @@ class Settings:
         seed: Of everything random.
         jobs: Builder processes.
         policy: How candidates are measured.
+        wait: Seconds to wait at most for a device that another tuner uses.
+        device: A device class by name or file, "" for the one of the target's kind.
     """
 
     strategy: str = "xgb"
@@ -61,6 +67,8 @@ class Settings:
     seed: int = 0
     jobs: int = 1
     policy: Policy = field(default_factory=Policy)
+    wait: float = float("inf")
+    device: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,8 @@ def tune(
     measurer: Measurer | None = None
     try:
         with Journal(folder) as journal, _stop_on_signals() as stop:
-            measurer = Measurer(task, settings.policy, scratch, settings.jobs)
+            queue = Queue(settings.wait, partial(_notice, trackers), stop)
+            measurer = Measurer(task, settings.policy, scratch, settings.jobs, queue, settings.device)
             known = known_trials(folder, task)
             budget.trials = max(0, settings.trials - len(known.trials))
             plan = _plan(task, settings, measurer, journal, budget, trackers, stop)
@@ -128,6 +137,11 @@ def tune(
         if measurer is not None:
             measurer.close()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _notice(trackers: Sequence[Tracker], line: str) -> None:
+    for tracker in trackers:
+        tracker.notice(line)
 
 
 def _plan(
@@ -151,6 +165,7 @@ def _plan(
         # On a GPU enough is in flight to keep builders and device busy; on a CPU they take turns, a wave each.
         batch=min(_BATCH, settings.jobs) if on_gpu else _BATCH,
         window=3 * settings.jobs + _BATCH if on_gpu else _BATCH,
+        waves=not on_gpu,
         trackers=trackers,
         stop=stop,
     )
@@ -160,8 +175,15 @@ def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: 
     """Search, race and tuned log, once everything is composed."""
     before = len(known.trials)
     loop = SearchLoop(plan, task.default, known)
-    loop.begin()
-    record = _run_record(task, settings, plan.measurer.device(), plan.run)
+    if not plan.waves:
+        loop.begin()
+    device = plan.measurer.device()
+    _require_same_device(known, device)
+    plan.budget.extend(plan.measurer.occupation.waited)
+    if plan.waves:
+        # Not before the host is this tuner's: its builds would disturb another one.
+        loop.begin()
+    record = _run_record(task, settings, device, plan.run)
     plan.journal.append(record)
     known.runs.append(record)
     if started is not None:
@@ -186,19 +208,40 @@ def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: 
     )
 
 
+def _require_same_device(known: RunLog, device: DeviceInfo) -> None:
+    """Keeps times of two devices out of one log.
+
+    Raises:
+        OtherIdentity: The earlier trials were measured on another device.
+    """
+    for earlier in (run.device for run in known.runs[-1:]):
+        if (earlier.name, earlier.arch, earlier.units) != (device.name, device.arch, device.units):
+            raise OtherIdentity(
+                f"the trials in this folder were measured on {earlier.name} ({earlier.units} units), "
+                f"this is {device.name} ({device.units} units)",
+                "choose another --out",
+            )
+
+
 def usable_task(task: Task) -> tuple[Task, list[str]]:
     """`task` without the sketches whose code generator is not usable here, and why each generator was left out.
 
     Raises:
         MissingDependency: No sketch is left.
     """
-    missing = {name: find_generator(sketch.generator).missing() for name, sketch in task.sketches.items()}
+    missing = {
+        name: reason
+        for name, sketch in task.sketches.items()
+        if (reason := find_generator(sketch.generator).missing()) is not None
+    }
     absent = [reason for reason in task.refusals.values() if "not installed" in reason]
-    reasons = sorted({*absent, *(reason for reason in missing.values() if reason is not None)})
-    usable = tuple(name for name, reason in missing.items() if reason is None)
-    if reasons and not usable:
+    reasons = sorted({*absent, *missing.values()})
+    if reasons and len(missing) == len(task.sketches):
         raise MissingDependency(reasons[0])
-    return (replace(task, only=usable) if len(usable) < len(missing) else task), reasons
+    if missing:
+        # Those that do not apply stay named: one of them may come in for what is left out.
+        task = replace(task, only=tuple(n for n in (*task.sketches, *task.refusals) if n not in missing))
+    return task, reasons
 
 
 def known_trials(folder: Path, task: Task) -> RunLog:
@@ -231,14 +274,15 @@ def _model(task: Task, settings: Settings) -> CostModel:
 
 def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) -> RunRecord:
     cost = task.operator.cost(task.workload)
+    data, environment = TaskData.of(task), read_environment(tool_versions(task))
     return RunRecord(
         schema=SCHEMA,
         run=run,
         started=now().isoformat(timespec="seconds"),
-        task=TaskData(task.reference, task.workload, str(task.target), task.only, task.key, task.space.fingerprint),
+        task=data,
         device=device,
         foreign=task.target.kind == "cuda" and device.arch != task.target.arch.rstrip("af"),
-        environment=read_environment(),
+        environment=environment,
         policy=settings.policy,
         strategy=settings.strategy,
         seed=settings.seed,
@@ -247,6 +291,8 @@ def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) ->
         floor_seconds=task.floor_seconds,
         operations=cost.operations,
         bytes=cost.bytes,
+        identity=Identity.of(data, device, environment, settings.policy).fingerprint,
+        roof=Roof.of(task.hardware, task.workload.dtype),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from autotune.devices.base import DeviceInfo
 from autotune.environment import Environment
 from autotune.generators.base import Resources
-from autotune.journal import RunLog
+from autotune.journal import RunLog, load_runs
 from autotune.measurement import Policy, Status
 from autotune.records import Ratio, ScheduleData, TaskData
 from search_spaces.errors import BadLog, CannotWrite
@@ -19,6 +19,14 @@ from search_spaces.space import Schedule
 
 SCHEMA = "tuned-log/1"
 FILE = "tuned-log.json"
+_RUNNERS_UP = 4
+
+
+class RunnerUp(msgspec.Struct, frozen=True):
+    """A schedule that was nearly as fast, with its median seconds."""
+
+    schedule: ScheduleData
+    seconds: float
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -45,6 +53,8 @@ class Entry(msgspec.Struct, frozen=True):
         trials: Trials behind it.
         strategy: What searched.
         seed: Its seed.
+        identity: Fingerprint of everything that the times depend on.
+        runners_up: The next fastest, fastest first: on another device one of them may be faster.
     """
 
     task: TaskData
@@ -67,6 +77,8 @@ class Entry(msgspec.Struct, frozen=True):
     trials: int
     strategy: str
     seed: int
+    identity: str = ""
+    runners_up: tuple[RunnerUp, ...] = ()
 
 
 class TunedLog(msgspec.Struct, frozen=True):
@@ -114,7 +126,28 @@ def entry_of(log: RunLog) -> Entry | None:
         trials=len(log.trials),
         strategy=run.strategy,
         seed=run.seed,
+        identity=run.identity,
+        runners_up=_runners_up(log, schedule, raced=raced),
     )
+
+
+def _runners_up(log: RunLog, winner: Schedule, *, raced: bool) -> tuple[RunnerUp, ...]:
+    """The other finalists by the race's times where there was one, else by their own trials'."""
+    if raced:
+        race = log.races[-1]
+        pairs = zip(race.schedules, race.samples, strict=True)
+        times = {Schedule.from_json(s): statistics.median(t) for s, t in pairs if s != race.default}
+    else:
+        times = {s: m.seconds for s, m in log.trials.items() if m.status is Status.OK}
+    others = sorted((seconds, i, s) for i, (s, seconds) in enumerate(times.items()) if s != winner)
+    return tuple(RunnerUp(dict(s.items), seconds) for seconds, _, s in others[:_RUNNERS_UP])
+
+
+def entries_of(path: Path) -> list[Entry]:
+    """Entries of a run's folder, a journal, or a tuned log (a file that ends in `.json`)."""
+    if path.suffix == ".json":
+        return list(read_tuned_log(path).entries)
+    return [e for log in load_runs(path) if (e := entry_of(log)) is not None]
 
 
 def write_tuned_log(folder: Path, logs: Sequence[RunLog]) -> Path:

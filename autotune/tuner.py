@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from autotune.budget import Budget
 from autotune.journal import Journal, RunLog
-from autotune.measurement import Measurement
+from autotune.measurement import Measurement, Status
 from autotune.measurer import Measurer
-from autotune.race import RaceResult, run_race
+from autotune.race import RaceResult, finalists, run_race
 from autotune.records import RaceRecord, TrialRecord
 from autotune.strategies.base import Result, Strategy
 from cost_models.model import CostModel
@@ -21,6 +22,8 @@ from search_spaces.errors import NothingValid
 from search_spaces.space import Schedule
 
 _POLL_SECONDS = 0.25
+# The model is fitted anew when it has so much more to learn from.
+_NEWS = 0.02
 
 
 class Tracker(Protocol):
@@ -31,6 +34,9 @@ class Tracker(Protocol):
 
     def waiting(self, done: int, budget: Budget) -> None:
         """Nothing ended for a moment; a chance to redraw."""
+
+    def notice(self, line: str) -> None:
+        """Something the user should know at once."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class Search:
         budget: When to stop.
         batch: Schedules asked for at a time.
         window: Schedules kept in flight.
+        waves: Whether a window is asked for only when the one before has ended. Then what is asked depends on the
+            seed and the measured times alone, not on when they came.
         trackers: Who watches.
         stop: Whether the user asked to stop.
     """
@@ -58,6 +66,7 @@ class Search:
     budget: Budget
     batch: int
     window: int
+    waves: bool
     trackers: Sequence[Tracker]
     stop: Callable[[], bool]
 
@@ -72,8 +81,8 @@ class Learner:
         self._fitted = 0
 
     def score(self, schedules: Sequence[Schedule]) -> NDArray[np.float64]:
-        """Predicted order, lower is faster; all equal while too little is known. Refits when there is news."""
-        if len(self._schedules) > self._fitted:
+        """Predicted order, lower is faster; all equal while too little is known. Refits when there is enough news."""
+        if len(self._schedules) > (1 + _NEWS) * self._fitted:
             self._model.fit(self._schedules, np.array(self._seconds))
             self._fitted = len(self._schedules)
         return self._model.predict(schedules)
@@ -85,7 +94,11 @@ class Learner:
 
 
 class SearchLoop:
-    """One search: `begin` fills the builders while the device still starts, `run` goes on to the end.
+    """One search: `begin` fills the builders, `run` goes on to the end.
+
+    A search in waves is continued by repeating it: the strategy is asked and told from the start, and what was
+    measured before is answered from the journal. So it ends as if it had never been stopped. One whose results come
+    in any order (a GPU's) cannot be repeated: its strategy is told at once all that is known.
 
     Args:
         plan: Parts of the search.
@@ -100,19 +113,20 @@ class SearchLoop:
         self._learner = Learner(plan.model) if plan.model is not None else None
         self._asked = 0
         self._done = 0
+        self._earlier: dict[Schedule, Measurement] = dict(known.trials)
+        self._wave: dict[Schedule, Result | None] = {}
 
     def begin(self) -> None:
         """Tells what is known and submits the default and the first schedules."""
         plan, known = self._plan, self._known
         plan.strategy.score = self._learner.score if self._learner is not None else None
         plan.strategy.seen.add(self._default)
-        if known.best is not None:
-            plan.measurer.expect(known.best.seconds)
-        if known.trials:
+        plan.measurer.recall(known.trials.values())
+        if plan.waves:
+            self._start_wave([self._default])
+        else:
             self._tell([Result(m.schedule, m.seconds) for m in known.trials.values()])
-        if self._default not in known.trials and plan.budget.left(0):
-            plan.measurer.submit([self._default])
-            self._asked += 1
+            self._submit([s for s in [self._default] if s not in known.trials])
         self._refill()
 
     def run(self) -> None:
@@ -120,7 +134,10 @@ class SearchLoop:
         plan = self._plan
         while plan.measurer.in_flight and not plan.stop():
             results = [self._record(m) for m in plan.measurer.completed(_POLL_SECONDS)]
-            self._tell(results)
+            if plan.waves:
+                self._wave |= {r.schedule: r for r in results}
+            else:
+                self._tell(results)
             if not results:
                 for tracker in plan.trackers:
                     tracker.waiting(self._done, plan.budget)
@@ -144,13 +161,36 @@ class SearchLoop:
     def _refill(self) -> None:
         """Asks for more when a batch fits into the window."""
         plan = self._plan
+        while plan.waves and not plan.measurer.in_flight and plan.budget.left(self._asked) and not plan.stop():
+            self._tell([r for r in self._wave.values() if r is not None])
+            wave = plan.strategy.ask(plan.window)
+            if not wave:
+                return
+            self._start_wave(wave)
+        if plan.waves:
+            return
         free = plan.window - plan.measurer.in_flight
         wanted = min(free, plan.budget.left(self._asked))
         if wanted <= 0 or (free < plan.batch and plan.measurer.in_flight):
             return
-        schedules = plan.strategy.ask(wanted)
-        plan.measurer.submit(schedules)
-        self._asked += len(schedules)
+        self._submit(plan.strategy.ask(wanted))
+
+    def _submit(self, schedules: Sequence[Schedule]) -> None:
+        """Has schedules measured, as many as the budget has left."""
+        allowed = schedules[: self._plan.budget.left(self._asked)]
+        self._plan.measurer.submit(allowed)
+        self._asked += len(allowed)
+
+    def _start_wave(self, wave: Sequence[Schedule]) -> None:
+        """Answers from the journal what was measured before, and has the rest measured."""
+        self._wave = dict.fromkeys(wave)
+        known = [s for s in wave if s in self._earlier]
+        self._wave |= {s: Result(s, self._earlier.pop(s).seconds) for s in known}
+        if len(known) < len(wave):
+            # Where the path of the earlier run ends. What it measured off this path (with other options, say) counts.
+            self._wave |= {s: Result(s, m.seconds) for s, m in self._earlier.items()}
+            self._earlier.clear()
+        self._submit([s for s, result in self._wave.items() if result is None])
 
 
 def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResult:
@@ -159,6 +199,7 @@ def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResul
     Raises:
         NothingValid: No trial was verified.
     """
+    _verify_finalists(plan, known, default)
     if known.best is None:
         raise NothingValid(
             f"none of {len(known.trials)} schedules could be built, run and verified", _main_reason(known)
@@ -174,13 +215,30 @@ def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResul
         over_default=result.over_default,
         over_library=result.over_library,
         tied=result.tied,
+        voided=result.voided,
+        dropped=tuple((dict(s.items), why) for s, why in result.dropped.items()),
     )
     plan.journal.append(record)
     known.races.append(record)
     return result
 
 
+def _verify_finalists(plan: Search, known: RunLog, default: Schedule) -> None:
+    """Has those who would race checked more closely; who fails is recorded anew, with its binary's other schedules."""
+    cleared: set[Schedule] = set()
+    while asked := [s for s in finalists(list(known.trials.values()), default) if s not in cleared]:
+        failed = plan.measurer.verify(asked)
+        cleared.update(asked)
+        for schedule, answer in failed.items():
+            binary = known.trials[schedule].binary
+            for trial, (twin, measured) in enumerate(known.trials.items()):
+                if measured.status is Status.OK and (twin == schedule or (binary and measured.binary == binary)):
+                    refuted = replace(measured, status=answer.status, samples=(), detail=answer.detail)
+                    known.trials[twin] = refuted
+                    plan.journal.append(TrialRecord.of(plan.run, trial, plan.budget.elapsed, refuted))
+
+
 def _main_reason(known: RunLog) -> str:
     """The commonest failure, as a hint."""
-    reasons = [f"{m.status}: {m.detail}" for m in known.trials.values()]
-    return f"most often {max(set(reasons), key=reasons.count)}" if reasons else "give it more trials or time"
+    reasons = Counter(f"{m.status}: {m.detail}" for m in known.trials.values())
+    return f"most often {reasons.most_common(1)[0][0]}" if reasons else "give it more trials or time"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from autotune.builders import find_generator
-from autotune.checking import Checker
+from autotune.checking import Checker, Verdict
 from autotune.clock import monotonic
 from autotune.devices.base import Device, DeviceInfo
+from autotune.devices.telemetry import Conditions
 from autotune.generators.base import Artifact, BoundLaunch
 from autotune.measurement import Phases, Policy, Status
+from autotune.tampering import Seal
 from autotune.timing import Timer
 from search_spaces import registry
 from search_spaces.space import Schedule
@@ -27,7 +32,25 @@ _IMPLAUSIBLE_BELOW = {"cuda": 0.9, "llvm": 0.4}
 
 @dataclass(frozen=True)
 class Identify:
-    """Asks who the device is; also makes it ready."""
+    """Asks who the device is."""
+
+
+@dataclass(frozen=True)
+class Identified:
+    """The worker's answer to Identify.
+
+    Attributes:
+        info: The device.
+        uuid: Its own identifier, "" where it has none.
+    """
+
+    info: DeviceInfo
+    uuid: str
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Asks for inputs and references on the device, which must be this tuner's by then."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +60,12 @@ class Measure:
     Attributes:
         schedule: The candidate.
         artifact: Its binary.
-        best: Seconds of the best so far; inf where there is none.
+        limit: Seconds above which its first two samples make it hopeless; inf where there is no best yet.
     """
 
     schedule: Schedule
     artifact: Artifact
-    best: float
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -52,18 +75,33 @@ class Measured:
     Attributes:
         status: How it ended.
         samples: Seconds, if OK.
+        conditions: State of the device while it was timed.
         detail: Why not, or a remark.
         error: Deviation in units of the tolerance.
+        deterministic: Whether equal inputs gave equal bits.
         phases: Seconds of check and measure.
-        poisoned: The device can no longer be used by this process.
+        poisoned: This process is not fit for another candidate.
     """
 
     status: Status
     samples: tuple[float, ...] = ()
     detail: str = ""
     error: float | None = None
+    conditions: Conditions | None = None
+    deterministic: bool | None = None
     phases: Phases = field(default_factory=Phases)
     poisoned: bool = False
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Asks whether finalists are right on inputs of other distributions, too; answered by a Measured for each.
+
+    Attributes:
+        entries: Candidates that passed Measure.
+    """
+
+    entries: tuple[tuple[Schedule, Artifact], ...]
 
 
 @dataclass(frozen=True)
@@ -75,33 +113,45 @@ class Rounds:
         count: Rounds.
         seed: Of the order.
         library: Whether the library's calls take part.
+        anchor: Who is first in the first round and last in the last.
     """
 
     entries: tuple[tuple[Schedule, Artifact], ...]
     count: int
     seed: int
     library: bool
+    anchor: Schedule | None = None
 
 
 class Worker:
     """State of the worker process: device, inputs, reference, loaded candidates."""
 
-    def __init__(self, task: Task, policy: Policy, folder: Path) -> None:
+    def __init__(self, task: Task, policy: Policy, folder: Path, device: str = "") -> None:
         self._task = task
         self._policy = policy
         self._folder = folder
-        self._device: Device = registry.find("autotune.devices", DEVICES[task.target.kind], "device")()
-        self._checker = Checker(self._device, task, policy)
+        found = registry.find("autotune.devices", device or DEVICES[task.target.kind], "device")
+        self._device: Device = found()
+        self._seal = Seal(self._device)
         self._timer = Timer(self._device, policy)
         self._loaded: dict[Schedule, BoundLaunch] = {}
         self._library: Mapping[str, BoundLaunch] | None = None
 
+    @cached_property
+    def _checker(self) -> Checker:
+        """Inputs and references: made at the first job that needs them, not while another tuner has the device."""
+        return Checker(self._device, self._task, self._policy)
+
     def handle(self, job: object) -> object:
         """Answers one job."""
         if isinstance(job, Identify):
-            return self._device.info()
+            return Identified(self._device.info(), self._device.uuid())
+        if isinstance(job, Prepare):
+            return job if self._checker else None
         if isinstance(job, Measure):
             return self._measure(job)
+        if isinstance(job, Verify):
+            return self._verify(job)
         assert isinstance(job, Rounds)
         return self._race(job)
 
@@ -111,23 +161,50 @@ class Worker:
 
     def _measure(self, job: Measure) -> Measured:
         started = monotonic()
+        self._threads = threading.active_count()
         try:
             launch = self._load(job.schedule, job.artifact)
             verdict = self._checker.check(launch)
             checked = monotonic()
-            if verdict.fault:
-                phases = Phases(check=checked - started)
-                return Measured(Status.WRONG_RESULT, detail=verdict.fault, error=verdict.error, phases=phases)
-            samples = self._timer.samples(launch, job.best)
+            if verdict.fault or self._seal.broken():
+                return self._refused(verdict, Phases(check=checked - started))
+            taken = self._timer.samples(launch, job.limit)
+            timed = monotonic()
+            again = self._checker.check_again(launch)
+            errors = [v.error for v in (verdict, again) if v.error is not None]
+            verdict = replace(again, error=max(errors, default=None))
         except Exception as problem:
             detail = f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:500]
             return Measured(Status.LAUNCH_ERROR, detail=detail, poisoned=self._is_poisoned())
-        phases = Phases(check=checked - started, measure=monotonic() - checked)
+        phases = Phases(check=checked - started + monotonic() - timed, measure=timed - checked)
+        if verdict.fault or self._seal.broken():
+            return self._refused(verdict, phases)
         floor = _IMPLAUSIBLE_BELOW[self._task.target.kind] * self._task.floor_seconds
-        if self._policy.cold and float(np.median(samples)) < floor:
-            detail = f"{np.median(samples):.3g} s is faster than the roofline's {self._task.floor_seconds:.3g} s"
+        seconds = float(np.median(taken.seconds))
+        if self._policy.cold and seconds < floor:
+            detail = f"{seconds:.3g} s is faster than the roofline's {self._task.floor_seconds:.3g} s"
             return Measured(Status.IMPLAUSIBLE, detail=detail, error=verdict.error, phases=phases)
-        return Measured(Status.OK, tuple(samples), error=verdict.error, phases=phases)
+        return Measured(
+            Status.OK,
+            taken.seconds,
+            error=verdict.error,
+            conditions=taken.conditions,
+            deterministic=verdict.deterministic,
+            phases=phases,
+        )
+
+    def _refused(self, verdict: Verdict, phases: Phases) -> Measured:
+        """A candidate that is wrong, or that touched what judges it."""
+        replaced = self._seal.broken()
+        if replaced:
+            return Measured(Status.IMPLAUSIBLE, detail=f"replaces {replaced}"[:500], phases=phases, poisoned=True)
+        stays = verdict.late or threading.active_count() > self._threads
+        return Measured(Status.WRONG_RESULT, (), verdict.fault, verdict.error, phases=phases, poisoned=stays)
+
+    def _verify(self, job: Verify) -> tuple[Measured, ...]:
+        verdicts = self._checker.check_distributions([self._load(*entry) for entry in job.entries])
+        found = [Status.WRONG_RESULT if v.fault else Status.OK for v in verdicts]
+        return tuple(Measured(s, (), v.fault, v.error) for s, v in zip(found, verdicts, strict=True))
 
     def _is_poisoned(self) -> bool:
         try:
@@ -137,22 +214,28 @@ class Worker:
         return False
 
     def _race(self, job: Rounds) -> tuple[dict[Schedule, list[float]], dict[str, list[float]]]:
+        self._checker.restore()
         if self._library is None:
-            self._library = self._device.library(self._task, self._checker.inputs, self._checker.outputs)
+            calls = self._device.library(self._task, self._checker.inputs, self._checker.outputs)
+            self._library = {name: self._timer.ready(call) for name, call in calls.items()}
         for schedule, artifact in job.entries:
             if schedule not in self._loaded:
-                self._loaded[schedule] = self._load(schedule, artifact)
+                self._loaded[schedule] = self._timer.ready(self._load(schedule, artifact))
         launches = {schedule: self._loaded[schedule] for schedule, _ in job.entries}
         calls = self._library if job.library else {}
-        times = self._timer.rounds([*launches.values(), *calls.values()], job.count, job.seed)
+        anchor = list(launches).index(job.anchor) if job.anchor in launches else None
+        times = self._timer.rounds([*launches.values(), *calls.values()], job.count, job.seed, anchor)
         return dict(zip(launches, times, strict=False)), dict(zip(calls, times[len(launches) :], strict=True))
 
 
-def setup(task: Task, policy: Policy, folder: Path) -> Callable[[object], object]:
+def setup(task: Task, policy: Policy, folder: Path, device: str = "") -> Callable[[object], object]:
     """Runs in the worker process: makes the device ready, returns what answers a job."""
+    worker = Worker(task, policy, folder, device)
     if task.target.cores:
         threadpool_limits(task.target.cores)
-    return Worker(task, policy, folder).handle
+        # After the device was made, which counts the cores of the machine: only this process stays on the target's.
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: task.target.cores])
+    return worker.handle
 
 
-Answer = DeviceInfo | Measured | tuple[dict[Schedule, list[float]], dict[str, list[float]]]
+Answer = Identified | Prepare | Measured | tuple[dict[Schedule, list[float]], dict[str, list[float]]]

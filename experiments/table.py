@@ -1,59 +1,57 @@
-"""Prints a table of results that `autotune run --json` wrote.
+"""Prints results that `autotune run --json` wrote as a Markdown table; the README's is made by this.
 
-python experiments/table.py RESULT.json...
+python experiments/table.py experiments/results/h200/*.json
 """
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+HEAD = (
+    "workload",
+    "best",
+    "over the untuned default",
+    "over the library",
+    "trials",
+    "search",
+    "trials a second",
+    "date",
+)
 
-def row(path: Path) -> str:
-    """One result as a line of a Markdown table."""
-    data = json.loads(path.read_text())
+
+def ratio(data: Mapping[str, float] | None) -> str:
+    """A speed-up with its 95 % interval."""
+    return "-" if data is None else f"{data['times']:.3f}x ({data['low']:.3f} to {data['high']:.3f})"
+
+
+def cells(data: Mapping[str, object]) -> list[str]:
+    """One result, a cell for each of HEAD."""
     entry = data["entry"]
-    binding, unit = (
+    work = entry["task"]["workload"]
+    bound, unit = (
         (entry["operations"], "TFLOP/s") if entry["operations"] / entry["bytes"] >= 8 else (entry["bytes"], "TB/s")
     )
-    library = min(data["library_seconds"].items(), key=lambda item: item[1], default=("none", float("nan")))
-    default = data["default_seconds"] or float("nan")
-    cells = [
-        path.stem,
-        f"{binding / entry['seconds'] / 1e12:.4g} {unit}",
-        f"{binding / default / 1e12:.4g}",
-        f"{library[0]} {binding / library[1] / 1e12:.4g}",
-        f"{data['new_trials']}",
-        f"{data['search_seconds']:.1f}",
-        f"{data['total_seconds']:.1f}",
+    axes = " ".join(f"{name}{value}" for name, value in work["axes"])
+    return [
+        f"{work['operator']} {axes} {work['dtype']}",
+        f"{bound / entry['seconds'] / 1e12:.4g} {unit}",
+        ratio(entry["over_default"]),
+        f"{entry['library']} {ratio(entry['over_library'])}",
+        str(data["new_trials"]),
+        f"{data['search_seconds']:.1f} s",
         f"{data['schedules_per_second']:.1f}",
-        " ".join(f"{k}={v}" for k, v in data["statuses"].items()),
-        " ".join(f"{k}={v}" for k, v in entry["schedule"].items()),
+        str(data["finished"])[:10],
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
-def main() -> None:
-    """Prints the table of the files named on the command line."""
-    head = [
-        "result",
-        "best",
-        "default",
-        "library",
-        "trials",
-        "search s",
-        "total s",
-        "schedules/s",
-        "statuses",
-        "schedule",
-    ]
-    print("| " + " | ".join(head) + " |")
-    print("|" + " --- |" * len(head))
-    for name in sys.argv[1:]:
-        try:
-            print(row(Path(name)))
-        except (ValueError, TypeError, KeyError) as error:
-            print(f"| {name} | no result: {error!r} |")
+def table(paths: Sequence[Path]) -> str:
+    """The table of several results, with a line that names their device above it."""
+    results = [json.loads(path.read_text()) for path in sorted(paths)]
+    devices = sorted({r["entry"]["device"]["name"] for r in results})
+    rows = [HEAD, ("---",) * len(HEAD), *(cells(r) for r in results)]
+    return "\n".join([f"{', '.join(devices)}:", "", *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 if __name__ == "__main__":
-    main()
+    print(table([Path(name) for name in sys.argv[1:]]))

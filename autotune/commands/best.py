@@ -10,18 +10,10 @@ import msgspec
 
 from autotune.display import output
 from autotune.journal import FILE as JOURNAL
-from autotune.journal import load_runs
 from autotune.run_folder import ROOT
 from autotune.summary import print_entry
-from autotune.tuned_log import Entry, entry_of, read_tuned_log
+from autotune.tuned_log import Entry, entries_of
 from search_spaces.errors import BadLog, NothingValid
-
-
-def entries_of(path: Path) -> list[Entry]:
-    """Entries of a run's folder, a journal, or a tuned log."""
-    if path.suffix == ".json":
-        return list(read_tuned_log(path).entries)
-    return [e for log in load_runs(path) if (e := entry_of(log)) is not None]
 
 
 @click.command("best")

@@ -16,11 +16,10 @@ from autotune.measurement import Policy
 from autotune.records import RunRecord
 from autotune.run_folder import first_record, fresh_folder, latest_folder, new_folder
 from autotune.summary import outcome_json, print_outcome
-from autotune.task_options import TaskOptions, make_task, require_device, task_options
+from autotune.task_options import TaskOptions, make_task, on_device, require_device, task_options
 from autotune.tune import STRATEGIES, Settings, tune, usable_task
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, ExitCode
-from search_spaces.hardware import cuda_hardware
 from search_spaces.task import Task
 
 _TRIALS = {"llvm": 64, "cuda": 512}
@@ -46,6 +45,12 @@ def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> l
 )
 @click.option("--compile-only", "only_compile", is_flag=True, help="Compile candidates, measure none; needs no device.")
 @click.option("--foreign-device", is_flag=True, help="Measure on a device of another arch; no result for the target.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0.0),
+    metavar="SECONDS",
+    help="Wait so long for a device that another run uses.  [default: until it is free]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(**given: Any) -> int:
@@ -69,6 +74,7 @@ class RunOptions:
     seed: int | None
     jobs: int | None
     l2: str
+    wait: float | None
     out: Path | None
     resume: str | None
     only_compile: bool
@@ -86,7 +92,7 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     if names["op"] is not None:
         task_names = TaskOptions(**names)
     elif earlier is not None:
-        task_names = TaskOptions.of(earlier)
+        task_names = TaskOptions.of(earlier.task)
     else:
         raise AutotuneError("no operator", "name one with --op; 'autotune ops' lists them")
     if options.strategy is not None:
@@ -103,9 +109,7 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     if options.only_compile:
         compile_only(task, settings, output(), progress, as_json=options.as_json)
         return ExitCode.OK
-    device = require_device(task, options.foreign_device)
-    if device.arch != task.target.arch and task.target.kind == "cuda":
-        task = replace(task, hardware=cuda_hardware(task.target.arch, device.name))
+    task = on_device(task, require_device(task, options.foreign_device))
     if folder is None:
         folder = fresh_folder(options.out) if options.out is not None else new_folder(task.workload, task.target)
     cost = task.operator.cost(task.workload)
@@ -132,6 +136,7 @@ def _settings(task: Task, options: RunOptions, earlier: RunRecord | None) -> Set
         seed=inherited.seed if options.seed is None else options.seed,
         jobs=options.jobs or usable_cores(),
         policy=Policy(cold=options.l2 == "cold"),
+        wait=float("inf") if options.wait is None else options.wait,
     )
 
 

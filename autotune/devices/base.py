@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from autotune.devices.telemetry import Conditions
 from autotune.generators.base import BoundLaunch
 from search_spaces.operator import TensorSpec
 from search_spaces.task import Task
@@ -42,29 +43,50 @@ class Device(ABC):
     def info(self) -> DeviceInfo:
         """Its identity."""
 
+    @property
     @abstractmethod
-    def random(self, spec: TensorSpec, seed: int) -> Any:
-        """A tensor of standard normal values of `spec`'s shape and dtype; equal seeds give equal values."""
+    def namespace(self) -> Any:
+        """The array API namespace of its arrays."""
 
     @abstractmethod
-    def empty(self, spec: TensorSpec) -> Any:
-        """An uninitialised tensor."""
+    def normal(self, shape: Sequence[int], seed: int) -> Any:
+        """Standard normal values in float32; equal seeds give equal values."""
+
+    @abstractmethod
+    def raw(self, size: int) -> Any:
+        """A flat int8 array of uninitialised memory, aligned as compiled kernels assume."""
+
+    @abstractmethod
+    def typed(self, raw: Any, spec: TensorSpec) -> Any:
+        """The same memory as an array of `spec`'s shape and dtype."""
+
+    @abstractmethod
+    def differ(self, pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
+        """Whether the bits of two arrays of one dtype differ anywhere, for each pair; waits for all work."""
 
     @abstractmethod
     def poison(self, tensors: Sequence[Any]) -> None:
         """Fills outputs with NaN, so that an element nobody wrote is seen."""
 
     @abstractmethod
-    def reference(self, task: Task, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """The operator's outputs in float64, computed on the device."""
+    def widened(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs in float64."""
 
     @abstractmethod
-    def deviation(self, output: Any, reference: Any, relative: float, of_rms: float) -> float:
-        """Largest |output - reference| over relative |reference| + of_rms times its row's root mean square.
+    def reference(self, task: Task, wide: Sequence[Any]) -> tuple[Any, ...]:
+        """The operator's outputs in float64 from inputs in float64, computed on the device."""
 
-        Returns:
-            inf where an element is not finite.
-        """
+    @abstractmethod
+    def allowance(self, reference: Any, relative: float, of_rms: float) -> Any:
+        """Per element, in float32: relative |reference| + of_rms times the root mean square of its row."""
+
+    @abstractmethod
+    def deviation(self, output: Any, reference: Any, allowed: Any) -> float:
+        """Largest |output - reference| over `allowed`, inf where an element of the output is not finite."""
+
+    @abstractmethod
+    def magnitude(self, array: Any) -> float:
+        """Largest absolute value, NaN where there is one."""
 
     @abstractmethod
     def library(self, task: Task, inputs: Sequence[Any], outputs: Sequence[Any]) -> Mapping[str, BoundLaunch]:
@@ -72,8 +94,36 @@ class Device(ABC):
 
     @abstractmethod
     def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
-        """Seconds of each of `launches`, timed one by one in this order with no pause between; cache-cold if `cold`."""
+        """Seconds of each of `launches`, timed one by one in this order with no pause between.
+
+        Caches are flushed before each. If not `cold`, an untimed launch of the same candidate follows the flush, so
+        that they hold what it leaves itself and never what another candidate or an earlier sample left.
+        """
+
+    def conditions(self) -> Conditions | None:
+        """State of the device during the last call of `time`; None where it does not tell."""
+        return None
+
+    def compact(self, launch: BoundLaunch) -> BoundLaunch:
+        """`launch` at the least cost of enqueueing it, for launches so short that this cost would be timed."""
+        return launch
+
+    def uuid(self) -> str:
+        """The device's own identifier, "" where it has none."""
+        return ""
 
     @abstractmethod
     def synchronize(self) -> None:
         """Waits for all work; raises where the device reports an error."""
+
+    @abstractmethod
+    def hold(self) -> None:
+        """Keeps the stream of launches busy for a moment, so that what is queued next is queued before it runs."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Waits until work that a candidate left behind, on any stream or thread, has most likely ended."""
+
+    @abstractmethod
+    def stopwatch(self) -> Sequence[tuple[object, str]]:
+        """Owner and name of the functions outside this package that timing and checking rest on."""

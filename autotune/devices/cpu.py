@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import psutil
 
@@ -17,6 +19,7 @@ from search_spaces.operator import TensorSpec
 from search_spaces.task import Task
 
 _ALIGNMENT = 64
+_SETTLE_SECONDS = 0.1
 
 
 def processor_name() -> str:
@@ -67,35 +70,57 @@ class Cpu(Device):
         """Identity of this machine's CPU."""
         return self._info
 
-    def empty(self, spec: TensorSpec) -> Any:
-        """An array aligned to a cache line, as compiled kernels assume."""
-        raw = np.empty(spec.bytes + _ALIGNMENT, dtype=np.int8)
-        start = -raw.ctypes.data % _ALIGNMENT
-        return raw[start : start + spec.bytes].view(spec.dtype).reshape(spec.shape)
+    @property
+    def namespace(self) -> Any:
+        """The arrays are numpy's."""
+        return array_api_compat.array_namespace(self._flush)
 
-    def random(self, spec: TensorSpec, seed: int) -> Any:
-        """Standard normal values."""
-        array = self.empty(spec)
-        array[...] = np.random.default_rng(seed).standard_normal(spec.shape, dtype=np.float32)
-        return array
+    def raw(self, size: int) -> Any:
+        """Aligned to a cache line."""
+        memory = np.empty(size + _ALIGNMENT, dtype=np.int8)
+        start = -memory.ctypes.data % _ALIGNMENT
+        return memory[start : start + size]
+
+    def typed(self, raw: Any, spec: TensorSpec) -> Any:
+        """A view."""
+        return raw.view(spec.dtype).reshape(spec.shape)
+
+    def normal(self, shape: Sequence[int], seed: int) -> Any:
+        """Drawn by numpy."""
+        return np.random.default_rng(seed).standard_normal(tuple(shape), dtype=np.float32)
+
+    def differ(self, pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
+        """Compares bytes."""
+        return [not np.array_equal(_bits(a), _bits(b)) for a, b in pairs]
 
     def poison(self, tensors: Sequence[Any]) -> None:
         """Fills with NaN."""
         for tensor in tensors:
             tensor.fill(np.nan)
 
-    def reference(self, task: Task, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """The operator's reference over float64 copies of the inputs."""
-        upcast = [i.astype(np.float64) for i in inputs]
-        return task.operator.reference(task.workload, np, *upcast)
+    def widened(self, inputs: Sequence[Any]) -> list[Any]:
+        """Copies."""
+        return [i.astype(np.float64) for i in inputs]
 
-    def deviation(self, output: Any, reference: Any, relative: float, of_rms: float) -> float:
+    def reference(self, task: Task, wide: Sequence[Any]) -> tuple[Any, ...]:
+        """The operator's reference over numpy."""
+        return task.operator.reference(task.workload, np, *wide)
+
+    def allowance(self, reference: Any, relative: float, of_rms: float) -> Any:
+        """See Device."""
+        rms = np.sqrt(np.mean(np.square(reference), axis=-1, keepdims=True))
+        allowed = relative * np.abs(reference) + of_rms * rms
+        return allowed.astype(np.float32) + np.finfo(np.float32).tiny
+
+    def deviation(self, output: Any, reference: Any, allowed: Any) -> float:
         """See Device."""
         if not np.isfinite(output).all():
             return float("inf")
-        rms = np.sqrt(np.mean(np.square(reference), axis=-1, keepdims=True))
-        allowed = relative * np.abs(reference) + of_rms * rms + np.finfo(np.float64).tiny
         return float(np.max(np.abs(output.astype(np.float64) - reference) / allowed))
+
+    def magnitude(self, array: Any) -> float:
+        """See Device."""
+        return float(np.max(np.abs(array)))
 
     def library(self, task: Task, inputs: Sequence[Any], outputs: Sequence[Any]) -> Mapping[str, BoundLaunch]:
         """What numpy offers."""
@@ -105,8 +130,9 @@ class Cpu(Device):
         """Wall time of each launch on an otherwise idle machine."""
         seconds = []
         for launch in launches:
-            if cold:
-                np.add(self._flush, 1, out=self._flush)
+            np.add(self._flush, 1, out=self._flush)
+            if not cold:
+                launch()
             start = nanoseconds()
             launch()
             seconds.append(max(1, nanoseconds() - start) * 1e-9)
@@ -114,6 +140,22 @@ class Cpu(Device):
 
     def synchronize(self) -> None:
         """Nothing to wait for: a launch returns when it is done."""
+
+    def hold(self) -> None:
+        """Nothing is queued on a CPU."""
+
+    def settle(self) -> None:
+        """Leaves a thread that still works the time to end."""
+        time.sleep(_SETTLE_SECONDS)
+
+    def stopwatch(self) -> Sequence[tuple[object, str]]:
+        """The clock, and what compares arrays."""
+        compared = [(np, name) for name in ("abs", "add", "array_equal", "isfinite", "max", "median")]
+        return [(time, "perf_counter_ns"), (time, "monotonic"), *compared]
+
+
+def _bits(array: Any) -> Any:
+    return array.reshape(-1).view(np.uint8)
 
 
 DEVICE = Cpu

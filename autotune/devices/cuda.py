@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import array_api_compat
 
 from autotune.devices.base import Device, DeviceInfo
+from autotune.devices.telemetry import Conditions, open_telemetry
 from autotune.generators.base import BoundLaunch
 from search_spaces import registry
 from search_spaces.operator import TensorSpec
@@ -16,6 +18,12 @@ from search_spaces.task import Task
 
 # As large as in Triton's do_bench, several times any L2 of today.
 _FLUSH_BYTES = 256 << 20
+# Samples from which on the device's state is asked for.
+_ASKED_FROM = 3
+# Half a millisecond: time for the host to queue a launch and a copy.
+_HOLD_CYCLES = 1_000_000
+_SETTLE_SECONDS = 0.05
+_SLICE_ROWS = 4096
 
 
 class Cuda(Device):
@@ -26,6 +34,8 @@ class Cuda(Device):
         self._torch.backends.cuda.matmul.allow_tf32 = False
         self._device = self._torch.device("cuda", 0)
         self._flush = self._torch.empty(_FLUSH_BYTES // 4, dtype=self._torch.int32, device=self._device)
+        self._telemetry = open_telemetry(self.uuid())
+        self._conditions: Conditions | None = None
 
     def info(self) -> DeviceInfo:
         """Identity as the driver gives it."""
@@ -43,38 +53,65 @@ class Cuda(Device):
     def _dtype(self, spec: TensorSpec) -> Any:
         return getattr(self._torch, spec.dtype)
 
-    def empty(self, spec: TensorSpec) -> Any:
-        """Plain device memory."""
-        return self._torch.empty(spec.shape, dtype=self._dtype(spec), device=self._device)
+    @property
+    def namespace(self) -> Any:
+        """The tensors are torch's."""
+        return array_api_compat.array_namespace(self._flush)
 
-    def random(self, spec: TensorSpec, seed: int) -> Any:
-        """Standard normal values, drawn on the device."""
+    def raw(self, size: int) -> Any:
+        """Plain device memory."""
+        return self._torch.empty(size, dtype=self._torch.int8, device=self._device)
+
+    def typed(self, raw: Any, spec: TensorSpec) -> Any:
+        """A view."""
+        return raw.view(self._dtype(spec)).view(spec.shape)
+
+    def normal(self, shape: Sequence[int], seed: int) -> Any:
+        """Drawn on the device."""
         generator = self._torch.Generator(self._device).manual_seed(seed)
-        return self._torch.randn(spec.shape, dtype=self._torch.float32, device=self._device, generator=generator).to(
-            self._dtype(spec)
-        )
+        return self._torch.randn(tuple(shape), dtype=self._torch.float32, device=self._device, generator=generator)
+
+    def differ(self, pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
+        """Compares as integers of the same size, all pairs before the first answer is waited for."""
+        integers = {size: getattr(self._torch, f"int{8 * size}") for size in (1, 2, 4, 8)}
+        as_bits = [[t.view(integers[t.element_size()]) for t in pair] for pair in pairs]
+        found: list[bool] = self._torch.stack([(a != b).any() for a, b in as_bits]).tolist()
+        return found
 
     def poison(self, tensors: Sequence[Any]) -> None:
         """Fills with NaN."""
         for tensor in tensors:
             tensor.fill_(float("nan"))
 
-    def reference(self, task: Task, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """The operator's reference over float64 copies of the inputs."""
-        upcast = [i.double() for i in inputs]
-        xp = array_api_compat.array_namespace(*upcast)
-        with self._torch.no_grad():
-            return task.operator.reference(task.workload, xp, *upcast)
+    def widened(self, inputs: Sequence[Any]) -> list[Any]:
+        """Copies."""
+        return [i.double() for i in inputs]
 
-    def deviation(self, output: Any, reference: Any, relative: float, of_rms: float) -> float:
-        """See Device; in slices along the first axis, so that little more memory than the reference is used."""
+    def reference(self, task: Task, wide: Sequence[Any]) -> tuple[Any, ...]:
+        """The operator's reference over torch."""
+        with self._torch.no_grad():
+            return task.operator.reference(task.workload, self.namespace, *wide)
+
+    def allowance(self, reference: Any, relative: float, of_rms: float) -> Any:
+        """See Device; in slices along the first axis, so that little more memory than the result is used."""
+        allowed = self._torch.empty_like(reference, dtype=self._torch.float32)
+        for wanted, made in zip(_slices(reference), _slices(allowed), strict=True):
+            rms = wanted.square().mean(dim=-1, keepdim=True).sqrt()
+            made.copy_(relative * wanted.abs() + of_rms * rms)
+        return allowed.add_(self._torch.finfo(self._torch.float32).tiny)
+
+    def deviation(self, output: Any, reference: Any, allowed: Any) -> float:
+        """See Device; in slices as `allowance`."""
         torch = self._torch
         worst = torch.zeros((), dtype=torch.float64, device=self._device)
-        for got, wanted in zip(_rows(output).split(4096), _rows(reference).split(4096), strict=True):
-            rms = wanted.square().mean(dim=-1, keepdim=True).sqrt() + torch.finfo(torch.float64).tiny
-            ratio = (got.double() - wanted).abs() / (relative * wanted.abs() + of_rms * rms)
+        for got, wanted, limit in zip(_slices(output), _slices(reference), _slices(allowed), strict=True):
+            ratio = (got.double() - wanted).abs_().div_(limit)
             worst = torch.maximum(worst, torch.nan_to_num(ratio.max(), nan=torch.inf))
         return float(worst)
+
+    def magnitude(self, array: Any) -> float:
+        """See Device."""
+        return float(array.abs().max())
 
     def library(self, task: Task, inputs: Sequence[Any], outputs: Sequence[Any]) -> Mapping[str, BoundLaunch]:
         """What torch offers; a call that this workload or this build of torch cannot make is left out."""
@@ -87,26 +124,75 @@ class Cuda(Device):
         return working
 
     def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
-        """Event pairs round each launch; all are queued before the first is waited for."""
+        """Event pairs round each launch; all are queued before the first is waited for, behind flushes that hide it."""
         event = self._torch.cuda.Event
         pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in launches]
         for launch, (start, end) in zip(launches, pairs, strict=True):
-            if cold:
-                self._flush.zero_()
+            self._flush.zero_()
+            if not cold:
+                launch()
             start.record()
             launch()
             end.record()
+        # While the device still works through the queue. A few launches are a warm-up, not worth the time to ask.
+        self._conditions = self._telemetry.read() if self._telemetry and len(launches) >= _ASKED_FROM else None
         self.synchronize()
         return [max(1e-9, start.elapsed_time(end) * 1e-3) for start, end in pairs]
+
+    def conditions(self) -> Conditions | None:
+        """As NVML gave it while the samples were taken; where they were too few to ask then, as it gives it now."""
+        return self._conditions or (self._telemetry.read() if self._telemetry else None)
+
+    def compact(self, launch: BoundLaunch) -> BoundLaunch:
+        """A CUDA graph of the launch; the launch itself where it cannot be captured."""
+        cuda = self._torch.cuda
+        graph, stream = cuda.CUDAGraph(), cuda.Stream(self._device)
+        self.synchronize()
+        try:
+            # Not torch.cuda.graph, which empties the allocator's cache first.
+            with cuda.stream(stream):
+                graph.capture_begin()
+                try:
+                    launch()
+                finally:
+                    graph.capture_end()
+            graph.replay()
+            self.synchronize()
+        except RuntimeError:
+            self.synchronize()
+            return launch
+        replay: BoundLaunch = graph.replay
+        return replay
+
+    def uuid(self) -> str:
+        """As CUDA gives it, "" where this torch does not tell."""
+        return str(getattr(self._torch.cuda.get_device_properties(self._device), "uuid", ""))
 
     def synchronize(self) -> None:
         """Waits; a sticky error of an earlier launch is raised here."""
         self._torch.cuda.synchronize(self._device)
 
+    def hold(self) -> None:
+        """Spins on the current stream."""
+        self._torch.cuda._sleep(_HOLD_CYCLES)
 
-def _rows(tensor: Any) -> Any:
-    """The tensor as a matrix of rows along its last axis."""
-    return tensor.reshape(-1, tensor.shape[-1])
+    def settle(self) -> None:
+        """Leaves a host thread the time to launch, and the device the time to end."""
+        time.sleep(_SETTLE_SECONDS)
+        self.synchronize()
+
+    def stopwatch(self) -> Sequence[tuple[object, str]]:
+        """Events, streams and waiting, and what compares tensors."""
+        torch = self._torch
+        events = [(torch.cuda.Event, name) for name in ("__new__", "record", "wait", "synchronize", "elapsed_time")]
+        waiting = [(torch.cuda, name) for name in ("Event", "synchronize", "current_stream", "stream", "_sleep")]
+        compared = [(torch, name) for name in ("maximum", "nan_to_num", "stack")]
+        return [(time, "perf_counter_ns"), (time, "monotonic"), *events, *waiting, *compared]
+
+
+def _slices(tensor: Any) -> Any:
+    """Some rows along the last axis at a time."""
+    return tensor.reshape(-1, tensor.shape[-1]).split(_SLICE_ROWS)
 
 
 def driver_version() -> str:

@@ -1,15 +1,25 @@
-"""Tolerances admit correct rounding and refuse narrower arithmetic and wrong elements."""
+"""Tolerances admit correct rounding and refuse narrower arithmetic; guards, inputs and distributions do their part."""
+
+import ctypes
 
 import numpy as np
 import pytest
 
-from autotune.checking import tolerance
+from autotune.buffers import Buffers
+from autotune.checking import Checker, tolerance
 from autotune.devices.cpu import Cpu
+from autotune.inputs import Draw, infinite, large
+from autotune.measurement import Policy
+from autotune.tampering import Seal
+from search_spaces.hardware import cpu_hardware
+from search_spaces.operator import LARGEST, TensorSpec
+from search_spaces.target import Target
+from search_spaces.task import Task, find_operator
 
 
 def deviation(output, reference, dtype, length):
     allowed = tolerance(dtype, length)
-    return Cpu().deviation(output, reference, allowed.relative, allowed.of_rms)
+    return Cpu().deviation(output, reference, Cpu().allowance(reference, allowed.relative, allowed.of_rms))
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +74,106 @@ def test_one_wrong_element_among_many_is_seen(product):
 
 def test_zeros_are_compared_without_dividing_by_zero():
     assert deviation(np.zeros(4, np.float32), np.zeros(4), "float32", 4) == 0.0
+
+
+def checker_of(operator, **axes):
+    workload = find_operator(operator).workload("llvm", "float32", **axes)
+    hardware = cpu_hardware("test", 1, 1 << 20, 1e12, {"float32": 1e13})
+    return Checker(Cpu(), Task(operator, workload, Target("llvm"), hardware), Policy())
+
+
+def softmax(x, y, shifted=True):
+    def launch():
+        with np.errstate(over="ignore", invalid="ignore"):
+            e = np.exp(x - (x.max(axis=-1, keepdims=True) if shifted else 0))
+            y[...] = e / e.sum(axis=-1, keepdims=True)
+
+    return launch
+
+
+def test_a_byte_beside_a_buffer_is_seen_and_repaired():
+    specs = TensorSpec("X", (3, 7), "float16"), TensorSpec("Y", (5,), "float32", output=True)
+    buffers = Buffers(Cpu(), specs)
+    (x,), (y,) = buffers.inputs, buffers.outputs
+    kept = [x.copy()]
+    assert x.ctypes.data % 64 == y.ctypes.data % 64 == 0
+    assert buffers.fault(kept) == ""
+    places = {
+        "before its input X": x.ctypes.data - 1,
+        "after its input X": x.ctypes.data + x.nbytes,
+        "before its output Y": y.ctypes.data - 1,
+        "after its output Y": y.ctypes.data + y.nbytes,
+    }
+    for where, address in places.items():
+        ctypes.memset(address, 0, 1)
+        assert buffers.fault(kept) == f"writes {where}"
+        buffers.repair()
+    x[2, 6] = 3.0 if x[2, 6] != 3.0 else 4.0
+    assert buffers.fault(kept) == "writes to its input X"
+
+
+def test_a_candidate_after_one_that_spoils_the_arguments_finds_them_as_they_were():
+    checker = checker_of("softmax", M=8, N=64)
+    (x,), (y,) = checker.inputs, checker.outputs
+    before = x.copy()
+
+    def spoil():
+        x[...] = 0
+        ctypes.memset(y.ctypes.data + y.nbytes, 0, 4)
+
+    assert checker.check(spoil).fault
+    assert checker.check(softmax(x, y)).fault == ""
+    assert (x == before).all()
+    assert checker.check(spoil).fault
+
+
+def test_right_on_all_distributions_and_wrong_on_some():
+    checker = checker_of("softmax", M=16, N=512)
+    (x,), (y,) = checker.inputs, checker.outputs
+
+    def without_infinities():
+        softmax(x, y)()
+        y[np.isinf(x)] = np.nan
+
+    right, overflowing, no_mask = checker.check_distributions(
+        [softmax(x, y), softmax(x, y, shifted=False), without_infinities]
+    )
+    assert right.fault == ""
+    assert "'huge'" in overflowing.fault
+    assert "'with infinities'" in no_mask.fault
+    assert np.isinf(x).any()
+    checker.restore()
+    assert np.isfinite(x).all()
+
+
+def test_an_operator_that_magnifies_rounding_is_not_refused_for_it():
+    checker = checker_of("attention", S=64, H=2, D=32)
+    task = checker.task
+    (launch,) = task.operator.numpy_library(task.workload, np, checker.inputs, checker.outputs).values()
+    assert checker.check(launch).fault == ""
+    assert checker.check_distributions([launch])[0].fault == ""
+
+
+@pytest.mark.parametrize("length", [1, 100, 4096, 1 << 20])
+def test_large_inputs_do_not_overflow_float16(length):
+    values = large(Draw(np, np.ones((2, 3), np.float32), 0, length))
+    assert values.max() ** 2 * np.sqrt(length) * 6 < LARGEST["float16"]
+    assert values.max() >= 1
+
+
+@pytest.mark.parametrize("shape", [(4, 64), (3, 2), (5, 1), (7,)])
+def test_infinities_never_fill_a_row(shape):
+    values = infinite(Draw(np, np.full(shape, -2.0, np.float32), 0, 1))
+    assert np.isfinite(values).any(axis=-1).all()
+    assert np.isinf(values).any() or shape[-1] == 1
+
+
+def test_a_seal_sees_other_code_under_the_same_function(monkeypatch):
+    device = Cpu()
+    seal = Seal(device)
+    assert seal.broken() == ""
+    monkeypatch.setattr(Cpu.time, "__code__", (lambda self, launches, cold: [1e-9]).__code__)
+    assert "Cpu.time" in seal.broken()
+    monkeypatch.undo()
+    monkeypatch.setattr("time.perf_counter_ns", lambda: 0)
+    assert seal.broken() == "time.perf_counter_ns"

@@ -59,6 +59,11 @@ MISTAKES = [
     (("best", "nothing"), 5, "no journal at nothing"),
     (("best",), 5, "no runs in autotune-runs"),
     (("show", "nothing"), 5, "no journal at nothing"),
+    (("explain", "nothing"), 5, "no journal at nothing"),
+    (("verify", "nothing"), 5, "no journal at nothing"),
+    (("verify", "nothing.json"), 5, "no tuned log at nothing.json"),
+    (("verify", "nothing", "--policy", "lax"), 2, "See 'autotune verify --help'"),
+    (("verify", "nothing", "--top", "9"), 2, "See 'autotune verify --help'"),
     (("run", "--resume", "nothing"), 5, "no journal at nothing"),
     (("run", "--resume"), 5, "no run to resume"),
 ]
@@ -146,6 +151,23 @@ def test_run_leaves_a_journal_and_a_tuned_log_that_best_and_show_read(tmp_path):
     assert len(rows) == 12
 
 
+def test_explain_tells_why_the_best_won_and_verify_whether_it_still_does(tmp_path):
+    tune_toy(tmp_path, "--out", "run")
+    shown = autotune("explain", "run", cwd=tmp_path).stdout
+    assert "memory binds" in shown
+    assert "other values (trials)" in shown
+    (explained,) = json.loads(autotune("explain", "run", "--json", cwd=tmp_path).stdout)
+    assert {k["knob"] for k in explained["knobs"]} == {"tile", "width", "order", "trick", "chunk"}
+    holds = autotune("verify", "run", "--tolerance", 500, "--json", cwd=tmp_path)
+    assert [row["state"] for row in json.loads(holds.stdout)] == ["holds"]
+    log = json.loads((tmp_path / "run" / "tuned-log.json").read_text())
+    log["entries"][0]["seconds"] /= 50
+    (tmp_path / "regressed.json").write_text(json.dumps(log))
+    done = autotune("verify", "regressed.json", cwd=tmp_path, check=8)
+    assert "longer than recorded" in done.stdout
+    assert "measuring toy" in done.stderr
+
+
 def test_the_same_seed_tries_the_same_schedules(tmp_path):
     tried = []
     for name in ("a", "b"):
@@ -163,6 +185,17 @@ def test_a_used_folder_is_refused_without_resume_and_continued_with_it(tmp_path)
     after = list(load_runs(tmp_path / "run")[0].trials)
     assert after[:12] == before
     assert len(after) == 20
+
+
+def test_times_of_two_devices_do_not_come_into_one_log(tmp_path):
+    tune_toy(tmp_path, "--out", "run", trials=2)
+    journal = tmp_path / "run" / FILE
+    name = json.dumps(json.loads(journal.read_text().splitlines()[0])["device"]["name"])
+    journal.write_text(journal.read_text().replace(f'"name":{name}', '"name":"another CPU"'))
+    before = journal.read_text()
+    done = autotune("run", "--resume", "run", "--trials", 4, "--quiet", cwd=tmp_path, check=8)
+    assert "were measured on another CPU" in done.stderr
+    assert journal.read_text() == before
 
 
 def test_resume_without_a_name_takes_the_newest_run(tmp_path):

@@ -7,11 +7,13 @@ import pytest
 from autotune.measurement import Policy, Status
 from autotune.measurer import Measurer
 from search_spaces.hardware import cpu_hardware
+from search_spaces.registry import load_file
 from search_spaces.space import Schedule
 from search_spaces.target import Target
 from search_spaces.task import Task, find_operator
 
 TOY = f"{Path(__file__).parents[1] / 'support' / 'toy.py'}:Toy"
+RECORDED = Path(__file__).parents[1] / "support" / "recorded.py"
 HARDWARE = cpu_hardware("test", 2, 1 << 20, 1e12, {"float32": 1e13})
 
 
@@ -84,12 +86,17 @@ def test_a_binary_is_measured_once(task, measurer):
     assert second.phases.measure == 0.0
 
 
-def test_a_clearly_slow_candidate_is_timed_no_further(task, measurer):
-    fast, slow = with_trick(task, "none", tile=8), with_trick(task, "none", tile=1)
-    measurer.submit([fast])
-    assert len(drain(measurer)[fast].samples) == 3
-    measurer.submit([slow])
-    assert len(drain(measurer)[slow].samples) == 1
+def test_a_clearly_slow_candidate_is_timed_no_further(tmp_path):
+    recorded = load_file(RECORDED)
+    task = recorded.recorded_task()
+    made = Measurer(task, Policy(samples=3), tmp_path, jobs=1, device=recorded.DEVICE_NAME)
+    made.device()
+    fast = Schedule((task.default.items[0], *zip(recorded.KNOBS, (4, 8, 16, 32, 64), strict=True)))
+    made.submit([fast])
+    assert len(drain(made)[fast].samples) == 3
+    made.submit([task.default])
+    assert len(drain(made)[task.default].samples) == 1
+    made.close()
 
 
 def test_a_race_times_everyone_each_round(task, measurer):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.measurement import Measurement, Status
+from autotune.process import Died
 from autotune.race import LEAST_ROUNDS, LOOKS, finalists, ratio, run_race
 from search_spaces.space import Schedule
 
@@ -24,7 +25,8 @@ def racer(true_seconds, noise, seed, library=()):
     rng = np.random.default_rng(seed)
     looks = []
 
-    def measure(schedules, rounds, look_seed, with_library):
+    def measure(schedules, rounds, look_seed, with_library, anchor):
+        assert anchor in (None, DEFAULT)
         looks.append(look_seed)
         drift = np.exp(rng.normal(0, 0.05, rounds))
         times = {s: list(true_seconds[s] * drift * np.exp(rng.normal(0, noise, rounds))) for s in schedules}
@@ -50,7 +52,7 @@ def test_equal_schedules_tie_and_the_default_is_kept():
         measure, looks = racer({schedule(0): 1.0, schedule(1): 1.0}, 0.01, seed)
         result = run_race(measure, [trial(0, 1.0), trial(1, 0.97)], DEFAULT, seed=seed)
         wrong += result.winner != DEFAULT
-        assert result.winner != DEFAULT or len(looks) == LOOKS or result.tied == 0
+        assert result.winner != DEFAULT or len(looks) == LOOKS + result.voided or result.tied == 0
     assert wrong <= 2, "a false win in at most one race of twenty"
 
 
@@ -90,8 +92,96 @@ def test_finalists_are_distinct_binaries_and_the_default():
 def test_every_round_of_a_race_is_used():
     measure, looks = racer({schedule(0): 1.0, schedule(1): 1.0}, 0.02, 1)
     result = run_race(measure, [trial(0, 1.0), trial(1, 1.0)], DEFAULT, seed=0)
-    assert {len(t) for t in result.samples.values()} == {len(looks) * LEAST_ROUNDS}
+    assert {len(t) for t in result.samples.values()} == {(len(looks) - result.voided) * LEAST_ROUNDS}
 
 
 def test_identical_times_have_no_width():
-    assert ratio([2.0, 2.0], [1.0, 1.0]).low == ratio([2.0, 2.0], [1.0, 1.0]).high == 2.0
+    found = ratio([2.0] * 12, [1.0] * 12)
+    assert found.low == found.high == 2.0
+
+
+def test_too_few_rounds_prove_nothing():
+    assert ratio([2.0, 2.0], [1.0, 1.0]).low == 0.0
+
+
+def test_an_interval_holds_the_truth():
+    rng = np.random.default_rng(0)
+    misses = 0
+    for _ in range(400):
+        slow, fast = (np.exp(0.01 * rng.standard_t(2, 30)) for _ in range(2))
+        found = ratio(list(1.02 * slow), list(fast), level=0.95)
+        misses += not found.low <= 1.02 <= found.high
+    assert misses <= 28, "5 % of 400, and two standard deviations"
+
+
+def test_a_look_in_which_the_default_drifts_is_void():
+    steady, _ = racer({schedule(0): 1.0, schedule(1): 0.9}, 0.001, 0)
+    looks = []
+
+    def measure(schedules, rounds, *rest):
+        times, calls = steady(schedules, rounds, *rest)
+        looks.append(rounds)
+        if len(looks) <= 2:
+            ramp = np.linspace(1.0, 1.5, rounds)
+            times = {s: list(np.asarray(t) * ramp) for s, t in times.items()}
+        return times, calls
+
+    result = run_race(measure, [trial(0, 1.0), trial(1, 0.9)], DEFAULT, seed=0)
+    assert result.voided >= 2
+    assert result.winner == schedule(1)
+    assert {len(t) for t in result.samples.values()} == {(len(looks) - result.voided) * LEAST_ROUNDS}
+
+
+def test_a_device_that_never_calms_keeps_the_default():
+    def measure(schedules, rounds, *_):
+        return {s: [(1.0 - 0.1 * s["tile"]) * (1.0 + 0.1 * i) for i in range(rounds)] for s in schedules}, {}
+
+    result = run_race(measure, [trial(0, 1.0), trial(1, 0.9)], DEFAULT, seed=0)
+    assert result.winner == DEFAULT
+    assert result.voided == LOOKS
+
+
+def with_knobs(**knobs):
+    return Schedule((("sketch", "a.b"), *knobs.items()))
+
+
+def test_of_equals_the_simplest_wins():
+    default = with_knobs(tile=0, width=0, order=0)
+    near, far = with_knobs(tile=0, width=1, order=0), with_knobs(tile=1, width=1, order=1)
+    measure, _ = racer({default: 1.0, near: 0.5001, far: 0.5}, 0.005, 0)
+    trials = [Measurement(s, Status.OK, (t,), binary=s.key) for s, t in ((default, 1.0), (near, 0.5001), (far, 0.5))]
+    assert run_race(lambda s, n, seed, lib, _: measure(s, n, seed, lib, None), trials, default, 0).winner == near
+
+
+def test_who_kills_the_worker_is_dropped_and_the_others_race_on():
+    steady, _ = racer({schedule(0): 1.0, schedule(2): 0.9}, 0.001, 0)
+
+    def measure(schedules, *rest):
+        if schedule(1) in schedules:
+            raise Died("the process was ended by SIGSEGV")
+        return steady(schedules, *rest)
+
+    result = run_race(measure, [trial(0, 1.0), trial(1, 0.5), trial(2, 0.9)], DEFAULT, seed=0)
+    assert result.winner == schedule(2)
+    assert result.dropped == {schedule(1): "the process was ended by SIGSEGV"}
+
+
+def test_a_library_call_that_kills_the_worker_is_left_out():
+    steady, _ = racer({schedule(0): 1.0, schedule(1): 0.9}, 0.001, 0)
+
+    def measure(schedules, rounds, seed, library, anchor):
+        if library:
+            raise TimeoutError
+        return steady(schedules, rounds, seed, library, anchor)
+
+    result = run_race(measure, [trial(0, 1.0), trial(1, 0.9)], DEFAULT, seed=0)
+    assert result.winner == schedule(1)
+    assert result.over_library is None
+
+
+def test_a_worker_that_always_dies_ends_the_race():
+    def measure(*_):
+        raise Died("gone")
+
+    with pytest.raises(Died):
+        run_race(measure, [trial(0, 1.0), trial(1, 0.9)], DEFAULT, seed=0)

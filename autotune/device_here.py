@@ -1,0 +1,55 @@
+"""Who the device at hand is, as the worker would say it, asked in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from autotune.devices.base import Device, DeviceInfo
+from autotune.devices.cpu import cpu_info
+from autotune.process import Child, Died
+from autotune.worker import DEVICES, Identify
+from search_spaces import registry
+from search_spaces.errors import NoDevice
+
+_SECONDS = 300.0
+
+
+def device_here(kind: str, folder: Path) -> DeviceInfo:
+    """The identity that a worker for targets of `kind` gives.
+
+    Args:
+        kind: "cuda" or "llvm".
+        folder: Takes the log of the process that is asked.
+
+    Raises:
+        NoDevice: The device does not start.
+    """
+    return cpu_info() if kind == "llvm" else asked(kind, folder)
+
+
+def asked(kind: str, folder: Path) -> DeviceInfo:
+    """Starts the device in a child, so that this process stays free of it, and asks it.
+
+    Raises:
+        NoDevice: The device does not start.
+    """
+    child: Child[Identify] = Child(_setup, (kind,), folder / "device.log", fresh=True)
+    try:
+        child.send(Identify(), _SECONDS)
+        wait([child.connection], timeout=max(0.0, child.remaining()))
+        answer = child.receive()
+    except (TimeoutError, Died) as error:
+        raise NoDevice(f"the device did not start: {error or 'time-out'}", "run 'autotune doctor'") from error
+    finally:
+        child.kill()
+    if not isinstance(answer, DeviceInfo):
+        raise NoDevice(f"the device did not start: {answer.summary}", "run 'autotune doctor'")
+    return answer
+
+
+def _setup(kind: str) -> Callable[[Identify], DeviceInfo]:
+    """Runs in the child."""
+    device: Device = registry.find("autotune.devices", DEVICES[kind], "device")()
+    return lambda _: device.info()

@@ -1,0 +1,109 @@
+"""Values that candidates are checked with: normal ones for all, and other distributions for finalists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from search_spaces.operator import Operator, TensorSpec, Workload
+
+# Sums of products stay below this: an eighth of float16's largest value, room for the tail of a distribution.
+_MOST = 2.0**13
+_PERIODS = (13, 17, 19, 23)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a distribution makes values from.
+
+    Attributes:
+        xp: The array namespace of `values`.
+        values: Standard normal values in float32.
+        index: Number of the input.
+        length: Terms summed into one output element.
+    """
+
+    xp: Any
+    values: Any
+    index: int
+    length: int
+
+    @property
+    def position(self) -> Any:
+        """Number of each element, row-major."""
+        count = math.prod(self.values.shape)
+        return self.xp.reshape(self.xp.arange(count, device=self.values.device), self.values.shape)
+
+
+Distribution = Callable[[Draw], Any]
+
+
+def normal(draw: Draw) -> Any:
+    """Standard normal values."""
+    return draw.values
+
+
+def large(draw: Draw) -> Any:
+    """As large as a product of two inputs, summed, may be in float16."""
+    return draw.values * 2.0 ** math.floor(math.log2(math.sqrt(_MOST / math.sqrt(draw.length))))
+
+
+def huge(draw: Draw) -> Any:
+    """Far from where an exponential overflows; left out where the outputs do."""
+    return draw.values * 1024.0
+
+
+def constant(draw: Draw) -> Any:
+    """One value everywhere: what a mask lets through twice, or not at all, changes every sum."""
+    return draw.xp.zeros_like(draw.values) + min(1.0, math.sqrt(_MOST / draw.length))
+
+
+def ramp(draw: Draw) -> Any:
+    """Rises with the position and starts over, with another period for each input."""
+    period = _PERIODS[draw.index % len(_PERIODS)]
+    return draw.xp.astype(draw.position % period, draw.values.dtype) / period - 0.5
+
+
+def sparse(draw: Draw) -> Any:
+    """One element in twenty, zero elsewhere."""
+    return draw.xp.where(draw.xp.abs(draw.values) > 2.0, draw.values, draw.xp.zeros_like(draw.values))
+
+
+def alternating(draw: Draw) -> Any:
+    """Neighbours of opposite sign, none near zero, so that sums cancel."""
+    sign = 1.0 - 2.0 * draw.xp.astype(draw.position % 2, draw.values.dtype)
+    return sign * (1.0 + draw.xp.abs(draw.values))
+
+
+def infinite(draw: Draw) -> Any:
+    """-inf in the first half of every second row and in scattered places, never in a whole row."""
+    extent = draw.values.shape[-1]
+    position = draw.position
+    column, row = position % extent, position // extent
+    masked = ((row % 2 == 1) & (column < extent // 2)) | (draw.values < -1.0)
+    return draw.xp.where(masked & (column != extent - 1), draw.xp.zeros_like(draw.values) - math.inf, draw.values)
+
+
+FOR_FINALISTS: Mapping[str, Distribution] = {
+    "large": large,
+    "huge": huge,
+    "constant": constant,
+    "ramp": ramp,
+    "sparse": sparse,
+    "alternating": alternating,
+    "with infinities": infinite,
+}
+
+
+def distributions(operator: Operator, workload: Workload, specs: Sequence[TensorSpec]) -> dict[str, list[Distribution]]:
+    """Name -> distribution of each of the inputs `specs`, for those that the operator defines.
+
+    Only inputs that the operator names get infinities; the others stay normal beside them.
+    """
+    infinities = operator.infinite_inputs(workload)
+    found = {name: [d] * len(specs) for name, d in FOR_FINALISTS.items() if d is not infinite}
+    if infinities:
+        found["with infinities"] = [infinite if s.name in infinities else normal for s in specs]
+    return found

@@ -1,0 +1,11 @@
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_locks(tmp_path_factory):
+    """Test processes run at once, and each tunes on this machine's CPU."""
+    folder = tmp_path_factory.mktemp("locks")
+    os.environ["AUTOTUNE_LOCK_DIR"] = str(folder)
+    return folder
