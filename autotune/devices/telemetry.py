@@ -80,11 +80,12 @@ class Telemetry:
 
 
 def open_telemetry(uuid: str) -> Telemetry | None:
-    """NVML for the device called `uuid`; None where NVML is not there or does not know it."""
+    """NVML for the device called `uuid`; None where NVML is not there, too old, or does not know it."""
     if not uuid or not registry.available("pynvml"):
         return None
     nvml = registry.optional("pynvml", "cuda")
     try:
-        return Telemetry(uuid)
-    except nvml.NVMLError:
+        made = Telemetry(uuid)
+        return made if made.read() is not None else None
+    except (nvml.NVMLError, AttributeError):
         return None
