@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
-from pathlib import Path
+from contextlib import closing
 
 import msgspec
 import numpy as np
@@ -16,6 +14,7 @@ from rich.table import Table
 from autotune.builders import Builders, Built, find_generator
 from autotune.occupancy import occupancy
 from autotune.process import preload
+from autotune.scratch import scratch_folder
 from autotune.strategies.random import STRATEGY as RANDOM
 from autotune.tune import Settings
 from search_spaces.errors import NothingValid
@@ -34,20 +33,18 @@ def compile_only(task: Task, settings: Settings, console: Console, progress: Con
     count = min(settings.trials, _MOST)
     schedules = list(dict.fromkeys([task.default, *RANDOM(task.space, rng).ask(count)]))[:count]
     preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
-    scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
-    builders = Builders(task, scratch, settings.jobs, settings.policy.build_seconds)
     done: list[Built] = []
-    try:
-        steps = iter(track(schedules, f"compiling for {task.target}", console=progress, transient=True))
+    steps = iter(track(schedules, f"compiling for {task.target}", console=progress, transient=True))
 
-        def keep(built: Built) -> None:
-            done.append(built)
-            next(steps, None)
+    def keep(built: Built) -> None:
+        done.append(built)
+        next(steps, None)
 
+    with (
+        scratch_folder() as scratch,
+        closing(Builders(task, scratch, settings.jobs, settings.policy.build_seconds)) as builders,
+    ):
         builders.build_all(schedules, keep)
-    finally:
-        builders.close()
-        shutil.rmtree(scratch, ignore_errors=True)
     done.sort(key=lambda b: schedules.index(b.schedule))
     if as_json:
         sys.stdout.write(_json(task, done) + "\n")

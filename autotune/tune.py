@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +26,7 @@ from autotune.measurer import Measurer
 from autotune.process import Died
 from autotune.race import RaceResult
 from autotune.records import SCHEMA, Roof, RunRecord, TaskData
+from autotune.scratch import scratch_folder
 from autotune.strategies.base import Strategy
 from autotune.toolchain import tool_versions
 from autotune.tuned_log import Entry, entry_of, write_tuned_log
@@ -123,20 +122,13 @@ def tune(
     """
     calm_thread_pools()
     budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
-    scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
-    measurer: Measurer | None = None
-    try:
-        with Journal(folder) as journal, _stop_on_signals() as stop:
-            queue = Queue(settings.wait, partial(_notice, trackers), stop)
-            measurer = Measurer(task, settings.policy, scratch, settings.jobs, queue, settings.device)
+    with Journal(folder) as journal, _stop_on_signals() as stop, scratch_folder() as scratch:
+        queue = Queue(settings.wait, partial(_notice, trackers), stop)
+        with closing(Measurer(task, settings.policy, scratch, settings.jobs, queue, settings.device)) as measurer:
             known = known_trials(folder, task)
             budget.trials = max(0, settings.trials - len(known.trials))
             plan = _plan(task, settings, measurer, journal, budget, trackers, stop)
             return _tune(plan, task, settings, known, started)
-    finally:
-        if measurer is not None:
-            measurer.close()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _notice(trackers: Sequence[Tracker], line: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import statistics
-import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +18,7 @@ from autotune.measurer import Measurer
 from autotune.process import Died
 from autotune.race import RaceResult, ratio, run_race
 from autotune.records import Ratio, TaskData
+from autotune.scratch import scratch_folder
 from autotune.task_options import TaskOptions, make_task, on_device, require_device
 from autotune.toolchain import tool_versions
 from autotune.tune import usable_task
@@ -109,11 +109,8 @@ def prepare(entries: Sequence[Entry], rules: Rules) -> list[Case]:
         NoDevice: There is no device for an entry.
         MissingDependency: A package that an entry needs is not installed.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
-    try:
+    with scratch_folder() as scratch:
         return [_prepared(entry, rules, scratch) for entry in entries]
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _prepared(entry: Entry, rules: Rules, scratch: Path) -> Case:
@@ -153,19 +150,16 @@ def verify(case: Case, rules: Rules) -> Verified:
     winner = Schedule.from_json(entry.schedule)
     others = [Schedule.from_json(r.schedule) for r in entry.runners_up[: rules.top - 1]]
     legal = [s for s in others if task.space.why_not(s) is None]
-    scratch = Path(tempfile.mkdtemp(prefix="autotune-"))
-    measurer = Measurer(task, entry.policy, scratch, min(usable_cores(), len(legal) + 2))
-    try:
+    jobs = min(usable_cores(), len(legal) + 2)
+    with scratch_folder() as scratch, closing(Measurer(task, entry.policy, scratch, jobs)) as measurer:
         measurer.device()
         trials = _measured(measurer, list(dict.fromkeys([task.default, winner, *legal])))
         if trials[winner].status is not Status.OK:
             return case.ended(State.INVALID, _failure(trials[winner]))
-        race = run_race(measurer.race, list(trials.values()), task.default, entry.seed)
-    except (Died, TimeoutError) as error:
-        return case.ended(State.INVALID, f"the race did not end: {error or 'time-out'}")
-    finally:
-        measurer.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            race = run_race(measurer.race, list(trials.values()), task.default, entry.seed)
+        except (Died, TimeoutError) as error:
+            return case.ended(State.INVALID, f"the race did not end: {error or 'time-out'}")
     return _decided(case, rules, trials, race)
 
 
