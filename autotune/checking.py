@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.buffers import Buffers
+from autotune.clock import monotonic
 from autotune.devices.base import Device
 from autotune.generators.base import BoundLaunch, Kernel
 from autotune.inputs import Distribution, Draw, distributions, normal
@@ -53,12 +54,14 @@ class Verdict:
         fault: What is wrong, "" where nothing is.
         deterministic: Whether all runs on the same inputs gave the same bits; None where that was not seen.
         late: Work of the candidate went on after it was waited for.
+        seconds: Wall time of the run, by the host's clock; 0 where there was none.
     """
 
     error: float | None
     fault: str
     deterministic: bool | None = None
     late: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -161,9 +164,11 @@ class Checker:
         """
         self._device.hold()
         self._device.poison(self.outputs)
+        started = monotonic()
         launch()
         _copy(self.outputs, self._seen)
         self._device.synchronize()
+        seconds = monotonic() - started
         fault = self._buffers.fault(wanted.inputs)
         if fault:
             return Verdict(None, f"{when}{fault}")
@@ -172,7 +177,7 @@ class Checker:
             self._device.settle()
         if any(self._device.differ(list(zip(self.outputs, self._seen, strict=True)))):
             return Verdict(verdict.error, f"{when}writes its output after the launch has ended", late=True)
-        return verdict
+        return replace(verdict, seconds=seconds)
 
     def _compare(self, wanted: InputSet, when: str) -> Verdict:
         """Judges the output last seen."""

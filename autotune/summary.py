@@ -89,7 +89,7 @@ def _race_remarks(race: RaceResult) -> list[str]:
     if race.tied and race.winner != race.default:
         remarks.append(f"tie        {race.tied} finalists are not told apart from the winner, the simplest of equals")
     if race.voided:
-        remarks.append(f"drift      {race.voided} looks of the race were void: the default drifted within them")
+        remarks.append(f"drift      void looks of the race, in which the default drifted: {race.voided}")
     return remarks + [f"left out   of the race: {schedule}: {why}" for schedule, why in race.dropped.items()]
 
 

@@ -68,6 +68,10 @@ class Timer:
             conditions = replace(conditions, retaken=True)
         return Samples((*reused, *seconds)[: self._policy.samples], conditions)
 
+    def single(self, launch: BoundLaunch) -> float:
+        """Seconds of one launch."""
+        return self._take([launch])[0]
+
     def ready(self, launch: BoundLaunch) -> BoundLaunch:
         """The launch as `rounds` should time it: warm, and with its enqueueing kept out of its time."""
         return self._compact(launch, self._warm_up(launch, math.inf)[-1])

@@ -30,6 +30,15 @@ DEVICES = {"cuda": "cuda", "llvm": "cpu"}
 _IMPLAUSIBLE_BELOW = {"cuda": 0.9, "llvm": 0.4}
 
 
+# A right candidate whose runs take so long, and so many times the limit, is neither timed nor checked further.
+_ENDLESS_SECONDS = 0.25
+_ENDLESS_TIMES = 10.0
+
+
+def _endless(seconds: float, limit: float) -> bool:
+    return seconds > _ENDLESS_SECONDS and seconds > _ENDLESS_TIMES * limit
+
+
 @dataclass(frozen=True)
 class Identify:
     """Asks who the device is."""
@@ -168,6 +177,8 @@ class Worker:
             checked = monotonic()
             if verdict.fault or self._seal.broken():
                 return self._refused(verdict, Phases(check=checked - started))
+            if _endless(verdict.seconds, job.limit) and _endless(alone := self._timer.single(launch), job.limit):
+                return self._given_up(verdict, alone, Phases(check=checked - started, measure=monotonic() - checked))
             taken = self._timer.samples(launch, job.limit)
             timed = monotonic()
             again = self._checker.check_again(launch)
@@ -192,6 +203,11 @@ class Worker:
             deterministic=verdict.deterministic,
             phases=phases,
         )
+
+    def _given_up(self, verdict: Verdict, seconds: float, phases: Phases) -> Measured:
+        """A candidate that would keep the device for seconds or minutes and cannot win."""
+        detail = "too slow to be run more than twice"
+        return Measured(Status.OK, (seconds,), detail, verdict.error, phases=phases)
 
     def _refused(self, verdict: Verdict, phases: Phases) -> Measured:
         """A candidate that is wrong, or that touched what judges it."""

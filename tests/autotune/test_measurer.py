@@ -99,6 +99,19 @@ def test_a_clearly_slow_candidate_is_timed_no_further(tmp_path):
     made.close()
 
 
+def test_an_endless_candidate_is_run_twice_and_no_more(task, measurer):
+    measurer.submit([with_trick(task, "none")])
+    drain(measurer)
+    endless = with_trick(task, "endless")
+    measurer.submit([endless])
+    ended = drain(measurer)[endless]
+    assert ended.status is Status.OK
+    assert len(ended.samples) == 1
+    assert ended.samples[0] >= 0.3
+    assert "more than twice" in ended.detail
+    assert ended.phases.check + ended.phases.measure < 4 * 0.3
+
+
 def test_a_race_times_everyone_each_round(task, measurer):
     racers = [with_trick(task, "none", tile=8), with_trick(task, "none", tile=2)]
     times, library = measurer.race(racers, 4, 0, True)

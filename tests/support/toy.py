@@ -28,7 +28,7 @@ TRICKS = (
     "wrong",
     "skip_write",
     "partial_write",
-    "instant",
+    "endless",
 )
 
 
@@ -57,7 +57,7 @@ class PythonKernel(Kernel):
             y[...] = x + (0 if trick == "wrong" else 1)
             if trick == "partial_write":
                 y[-1] = float("nan")
-            time.sleep(pause)
+            time.sleep(0.3 if trick == "endless" else pause)
 
         return launch
 
