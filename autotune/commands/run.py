@@ -98,6 +98,8 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     if options.strategy is not None:
         registry.find(STRATEGIES, options.strategy, "strategy")
     task = make_task(task_names, measure_roof=not options.only_compile)
+    if not options.only_compile:
+        task = on_device(task, require_device(task, options.foreign_device))
     progress = progress_output(options.quiet)
     task, left_out = usable_task(task)
     for reason in left_out:
@@ -109,7 +111,6 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     if options.only_compile:
         compile_only(task, settings, output(), progress, as_json=options.as_json)
         return ExitCode.OK
-    task = on_device(task, require_device(task, options.foreign_device))
     if folder is None:
         folder = fresh_folder(options.out) if options.out is not None else new_folder(task.workload, task.target)
     cost = task.operator.cost(task.workload)

@@ -300,6 +300,12 @@ def test_a_machine_without_tvm_says_so(tmp_path):
     assert "needed for schedules for llvm" in autotune("doctor", cwd=tmp_path, **hidden).stdout
 
 
+def test_a_machine_without_triton_and_gpu_hears_of_the_gpu_first(tmp_path):
+    named = ("run", "--op", "attention", "--target", "cuda", "-arch=sm_80")
+    done = autotune(*named, cwd=tmp_path, check=4, **without(tmp_path, "triton"))
+    assert "this machine has none" in done.stderr
+
+
 def test_a_machine_without_triton_goes_on_without_its_sketches(tmp_path):
     hidden = without(tmp_path, "triton")
     named = ("run", "--op", "softmax", "--target", "cuda", "-arch=sm_80", "--compile-only", "--trials", 1)
