@@ -197,12 +197,15 @@ def _slices(tensor: Any) -> Any:
 
 def driver_version() -> str:
     """The driver's version through NVML, "" where NVML is not there."""
-    try:
-        nvml = registry.optional("pynvml", "cuda")
-        nvml.nvmlInit()
-        return str(nvml.nvmlSystemGetDriverVersion())
-    except Exception:
+    if not registry.available("pynvml"):
         return ""
+    nvml = registry.optional("pynvml", "cuda")
+    try:
+        nvml.nvmlInit()
+        version = nvml.nvmlSystemGetDriverVersion()
+    except nvml.NVMLError:
+        return ""
+    return version if isinstance(version, str) else version.decode()
 
 
 def cuda_info() -> DeviceInfo | None:
