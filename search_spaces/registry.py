@@ -52,6 +52,11 @@ def find(package: str, name: str, what: str) -> Any:
     raise UnknownName.of(what, name, names(package))
 
 
+def load_module(name: str) -> ModuleType:
+    """A module of this project by its dotted name."""
+    return importlib.import_module(name)
+
+
 def _import(module: str, user: str) -> ModuleType:
     """Imports `module`; a package that it imports itself and that is missing is no wrong name.
 

@@ -7,9 +7,20 @@ One file holds what is computed (`RmsNorm`), how a Triton program computes it (`
 program has (`Rows`). TVM's sketches need no kernel: they follow from `compute`.
 """
 
-from search_spaces.operator import Axis, Cost, Operator, TensorSpec
-from search_spaces.sketches.triton.base import TensorArgument, TritonLaunch, TritonSketch
-from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace
+from autotune import (
+    Axis,
+    Constraint,
+    Cost,
+    Family,
+    Knob,
+    Operator,
+    Schedule,
+    SketchSpace,
+    TensorArgument,
+    TensorSpec,
+    TritonLaunch,
+    TritonSketch,
+)
 
 try:
     import triton
