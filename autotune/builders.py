@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.clock import monotonic
 from autotune.generators.base import Artifact, BuildError, Generator
 from autotune.measurement import Status
-from autotune.process import Child, Died, Failure
+from autotune.process import Child, Died, Failure, preload
 from search_spaces import registry
 from search_spaces.errors import InvalidSchedule
 from search_spaces.space import Schedule
@@ -62,6 +62,7 @@ class Builders:
     """
 
     def __init__(self, task: Task, folder: Path, count: int, timeout: float) -> None:
+        preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
         self._task = task
         self._timeout = timeout
         self._children: list[Child[Schedule]] = [

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-import msgspec
 import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from autotune.builders import Builders, Built, find_generator
+from autotune.builders import Builders, Built
+from autotune.display import pretty_json
 from autotune.occupancy import occupancy
-from autotune.process import preload
 from autotune.scratch import scratch_folder
 from autotune.strategies.random import STRATEGY as RANDOM
 from autotune.tune import Settings
@@ -32,7 +31,6 @@ def compile_only(task: Task, settings: Settings, console: Console, progress: Con
     rng = np.random.default_rng(settings.seed)
     count = min(settings.trials, _MOST)
     schedules = list(dict.fromkeys([task.default, *RANDOM(task.space, rng).ask(count)]))[:count]
-    preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
     done: list[Built] = []
     steps = iter(track(schedules, f"compiling for {task.target}", console=progress, transient=True))
 
@@ -67,7 +65,7 @@ def _json(task: Task, done: list[Built]) -> str:
         for b in done
     ]
     data = {"workload": task.workload, "target": str(task.target), "compiled": rows}
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    return pretty_json(data)
 
 
 def _print(task: Task, done: list[Built], console: Console) -> None:

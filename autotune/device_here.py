@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from multiprocessing.connection import wait
 from pathlib import Path
 
 from autotune.devices.base import Device, DeviceInfo
@@ -38,8 +37,7 @@ def asked(kind: str, folder: Path) -> DeviceInfo:
     child: Child[Identify] = Child(_setup, (kind,), folder / "device.log", fresh=True)
     try:
         child.send(Identify(), _SECONDS)
-        wait([child.connection], timeout=max(0.0, child.remaining()))
-        answer = child.receive()
+        answer = child.answer()
     except (TimeoutError, Died) as error:
         raise NoDevice(f"the device did not start: {error or 'time-out'}", "run 'autotune doctor'") from error
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
@@ -30,6 +31,11 @@ def _console(console: Console) -> Console:
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
     return console
+
+
+def pretty_json(data: object) -> str:
+    """Records and plain data as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
 
 
 def titled(title: str, rest: str = "") -> Text:

@@ -10,14 +10,14 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import cast
 
-from autotune.builders import Builders, Built, find_generator
+from autotune.builders import Builders, Built
 from autotune.clock import monotonic
 from autotune.devices.base import DeviceInfo
 from autotune.devices.lock import Queue, device_lock
 from autotune.early_stop import EarlyStop
 from autotune.generators.base import Artifact
 from autotune.measurement import Measurement, Phases, Policy, Status
-from autotune.process import Child, Died, Failure, preload
+from autotune.process import Child, Died, Failure
 from autotune.worker import Identified, Identify, Measure, Measured, Prepare, Rounds, Verify, setup
 from search_spaces.errors import NoDevice
 from search_spaces.space import Schedule
@@ -64,7 +64,6 @@ class Measurer:
         self._noise = EarlyStop(policy.drop_rate)
         self._task = task
         self._policy = policy
-        preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
         self.builders = Builders(task, folder, jobs, policy.build_seconds)
         self._worker: Child[object] = Child(
             setup, (task, policy, folder, device), folder / "worker.log", fresh=task.target.kind == "cuda"
@@ -97,9 +96,8 @@ class Measurer:
 
     def _started(self) -> object:
         """The answer of a worker that starts."""
-        wait([self._worker.connection], timeout=max(0.0, self._worker.remaining()))
         try:
-            answer = self._worker.receive()
+            answer = self._worker.answer()
         except (TimeoutError, Died) as error:
             raise NoDevice(f"the device worker did not start: {error or 'time-out'}", "see worker.log") from error
         if isinstance(answer, Failure):
@@ -244,10 +242,9 @@ class Measurer:
         self._settle()
         seconds = self._policy.run_seconds * (1 + len(entries)) + (0 if self._worker.alive else _START_SECONDS)
         self._worker.send(Verify(entries), seconds)
-        wait([self._worker.connection], timeout=max(0.0, self._worker.remaining()))
         where = "on inputs of another distribution, "
         try:
-            answer = self._worker.receive()
+            answer = self._worker.answer()
         except TimeoutError:
             return Measured(Status.TIMEOUT, detail=f"{where}ran longer than {seconds:g} s")
         except Died as error:
@@ -284,8 +281,7 @@ class Measurer:
         self._worker.send(
             job, self._policy.run_seconds * len(schedules) + (0 if self._worker.alive else _START_SECONDS)
         )
-        wait([self._worker.connection], timeout=max(0.0, self._worker.remaining()))
-        answer = self._worker.receive()
+        answer = self._worker.answer()
         if isinstance(answer, Failure):
             self._worker.kill()
             raise Died(answer.summary)

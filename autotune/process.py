@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess, SpawnProcess
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -141,6 +141,11 @@ class Child(Generic[Job]):
     def remaining(self) -> float:
         """Seconds until the deadline of the job in the child."""
         return self._deadline - monotonic()
+
+    def answer(self) -> Any:
+        """Waits for the answer of the job, until its deadline; ends as `receive` does."""
+        wait([self.connection], timeout=max(0.0, self.remaining()))
+        return self.receive()
 
     def receive(self) -> Any:
         """The answer of the job; call when the connection is ready or the deadline has passed.

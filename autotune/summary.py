@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from autotune.clock import now
-from autotune.display import duration, rate, titled
+from autotune.display import duration, pretty_json, rate, titled
 from autotune.race import RaceResult
 from autotune.records import Ratio
 from autotune.tune import Outcome
@@ -113,4 +112,4 @@ def outcome_json(outcome: Outcome) -> str:
         "tuned_log": str(outcome.tuned_log),
         "journal": str(outcome.journal),
     }
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    return pretty_json(data)

@@ -114,7 +114,7 @@ def make_task(options: TaskOptions, *, measure_roof: bool) -> Task:
     if target.kind == "llvm":
         hardware = cpu_target_hardware(target, measure_roof)
     else:
-        same = at_hand is not None and at_hand.arch == target.arch.rstrip("af")
+        same = at_hand is not None and target.runs_on(at_hand.arch)
         hardware = cuda_hardware(target.arch, at_hand.name if at_hand is not None and same else None)
     task = Task(options.op, workload, target, hardware, options.sketches)
     if options.sketches and not task.sketches and not task.refusals:
@@ -125,7 +125,7 @@ def make_task(options: TaskOptions, *, measure_roof: bool) -> Task:
 
 def on_device(task: Task, device: DeviceInfo) -> Task:
     """`task` with the roofline of `device`, where that is of another arch than the target."""
-    if task.target.kind != "cuda" or device.arch == task.target.arch:
+    if task.target.runs_on(device.arch):
         return task
     return replace(task, hardware=cuda_hardware(task.target.arch, device.name))
 
@@ -147,7 +147,7 @@ def require_device(task: Task, foreign: bool) -> DeviceInfo:
         )
     if not registry.available("torch"):
         raise MissingDependency("measuring on CUDA needs torch", "pip install 'kernel-autotune[cuda]'")
-    if device.arch != task.target.arch.rstrip("af") and not foreign:
+    if not task.target.runs_on(device.arch) and not foreign:
         raise NoDevice(
             f"{task.target} cannot be measured on this machine's {device.name}, which is {device.arch}",
             f"use -arch={device.arch}, --compile-only, or --foreign-device to measure anyway",

@@ -273,7 +273,7 @@ def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) ->
         started=now().isoformat(timespec="seconds"),
         task=data,
         device=device,
-        foreign=task.target.kind == "cuda" and device.arch != task.target.arch.rstrip("af"),
+        foreign=not task.target.runs_on(device.arch),
         environment=environment,
         policy=settings.policy,
         strategy=settings.strategy,

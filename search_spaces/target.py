@@ -32,6 +32,10 @@ class Target:
         if self.kind == "cuda":
             cuda_limits(self.arch)
 
+    def runs_on(self, arch: str) -> bool:
+        """Whether a device of `arch` is one that this compiles for; any CPU is, for llvm."""
+        return self.kind == "llvm" or arch == self.arch.rstrip("af")
+
     def __str__(self) -> str:
         if self.kind == "cuda":
             return f"cuda -arch={self.arch}"

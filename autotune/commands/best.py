@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import click
-import msgspec
 
-from autotune.display import output
+from autotune.display import output, pretty_json
 from autotune.journal import FILE as JOURNAL
 from autotune.run_folder import ROOT
 from autotune.summary import print_entry
@@ -33,7 +32,7 @@ def command(paths: tuple[Path, ...], as_json: bool) -> None:
     if not best:
         raise NothingValid("no verified schedule in there", "'autotune show' tells why trials failed")
     if as_json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(list(best.values())), indent=2).decode() + "\n")
+        sys.stdout.write(pretty_json(list(best.values())) + "\n")
         return
     for entry in best.values():
         print_entry(output(), entry)

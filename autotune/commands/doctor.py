@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 
 import click
-import msgspec
 from rich.table import Table
 
 from autotune.builders import GENERATORS, find_generator
 from autotune.devices.cpu import cpu_info
 from autotune.devices.cuda import cuda_info
-from autotune.display import output
+from autotune.display import output, pretty_json
 from autotune.environment import read_environment
 from search_spaces import registry
 
@@ -43,7 +42,7 @@ def command(as_json: bool) -> None:
             "generators": generators,
             "missing": {name: {"needed_for": why, "remedy": how} for name, (why, how) in missing.items()},
         }
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+        sys.stdout.write(pretty_json(data) + "\n")
         return
     console = output()
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import click
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from autotune.display import duration, output, titled
+from autotune.display import duration, output, pretty_json, titled
 from autotune.explanation import Explanation, Residency, Roofline, explain
 from autotune.journal import load_runs
 from autotune.knob_effects import Evidence
@@ -35,7 +34,7 @@ def command(run: Path, as_json: bool) -> None:
     if not found:
         raise NothingValid(f"no verified schedule in {run}", "'autotune show' tells why trials failed")
     if as_json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
+        sys.stdout.write(pretty_json(found) + "\n")
         return
     for explanation in found:
         _print(output(), explanation)

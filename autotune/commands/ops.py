@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 
 import click
-import msgspec
 
-from autotune.display import output, titled
+from autotune.display import output, pretty_json, titled
 from search_spaces import registry
 from search_spaces.task import OPERATORS, find_operator
 
@@ -22,7 +21,7 @@ def command(as_json: bool) -> None:
             {"name": o.name, "summary": o.summary, "axes": [[a.name, a.meaning] for a in o.axes], "dtypes": o.dtypes}
             for o in found
         ]
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+        sys.stdout.write(pretty_json(data) + "\n")
         return
     console = output()
     for operator in found:

@@ -6,12 +6,11 @@ import sys
 from typing import Any
 
 import click
-import msgspec
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from autotune.display import output, titled
+from autotune.display import output, pretty_json, titled
 from autotune.task_options import TaskOptions, make_task, task_options
 from search_spaces.space import Knob, SpaceSize, Value
 from search_spaces.task import Task
@@ -51,7 +50,7 @@ def _json(task: Task, size: SpaceSize) -> str:
         "size": size,
         "default": task.default.to_json(),
     }
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    return pretty_json(data)
 
 
 def _values(knob: Knob) -> str:

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import click
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from autotune.display import duration, output, progress_output, titled
+from autotune.display import duration, output, pretty_json, progress_output, titled
 from autotune.environment import calm_thread_pools
 from autotune.identity import Reading
 from autotune.summary import interval
@@ -66,7 +65,7 @@ def command(log: Path, policy: str, top: int, tolerance: float, as_json: bool) -
         results.append(verify(case, rules))
     if as_json:
         rows = [_row(r) for r in results]
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n")
+        sys.stdout.write(pretty_json(rows) + "\n")
     else:
         for result in results:
             _print(output(), result, rules)

@@ -131,6 +131,17 @@ def cuda_only(task: Task) -> str | None:
     return None if task.target.kind == "cuda" else "Triton makes CUDA kernels only"
 
 
+def needs_tma(task: Task, instead: str) -> str | None:
+    """Why a sketch whose products move by TMA does not apply, None where it may; `instead` takes exact float32."""
+    if (reason := cuda_only(task)) is not None:
+        return reason
+    if not task.hardware.limits.tma:
+        return f"{task.target.arch} has no TMA, which came with sm_90"
+    if task.workload.dtype == "float32":
+        return f"exact float32 runs on no tensor core; {instead} takes it"
+    return None
+
+
 def power_of_two(least: int) -> int:
     """The smallest power of two that is at least `least`."""
     return 1 << (least - 1).bit_length()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from search_spaces.operator import ITEMSIZE
-from search_spaces.sketches.tiles import buffers, cuda_only, warp_group_product
+from search_spaces.sketches.tiles import buffers, needs_tma, warp_group_product
 from search_spaces.sketches.triton.attention_pointers import AttentionPointers, order, order_knobs
 from search_spaces.sketches.triton.base import Argument, DescriptorArgument
 from search_spaces.sketches.triton.matmul_tma import BARRIER_BYTES
@@ -20,13 +20,7 @@ class AttentionDescriptors(AttentionPointers):
 
     def refuses(self, task: Task) -> str | None:
         """Needs TMA and tensor cores."""
-        if (reason := cuda_only(task)) is not None:
-            return reason
-        if not task.hardware.limits.tma:
-            return f"{task.target.arch} has no TMA, which came with sm_90"
-        if task.workload.dtype == "float32":
-            return "exact float32 runs on no tensor core; triton.attention_pointers takes it"
-        return None
+        return needs_tma(task, "triton.attention_pointers")
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Blocks of queries and keys, warps, stages, register cap and the order of programs."""

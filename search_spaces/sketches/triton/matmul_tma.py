@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from search_spaces.operator import ITEMSIZE
-from search_spaces.sketches.tiles import buffers, cuda_only, warp_group_product
+from search_spaces.sketches.tiles import buffers, needs_tma, warp_group_product
 from search_spaces.sketches.triton.base import Argument, DescriptorArgument
 from search_spaces.sketches.triton.matmul_tiled import MatmulTiled, Tile, order, order_knobs
 from search_spaces.space import Family, Knob, Schedule, Value
@@ -25,12 +25,8 @@ class MatmulTma(MatmulTiled):
 
     def refuses(self, task: Task) -> str | None:
         """Needs TMA, tensor cores and rows of a multiple of 16 bytes."""
-        if (reason := cuda_only(task)) is not None:
+        if (reason := needs_tma(task, "triton.matmul_tiled")) is not None:
             return reason
-        if not task.hardware.limits.tma:
-            return f"{task.target.arch} has no TMA, which came with sm_90"
-        if task.workload.dtype == "float32":
-            return "exact float32 runs on no tensor core; triton.matmul_tiled takes it"
         for axis in "KN":
             if task.workload[axis] * ITEMSIZE[task.workload.dtype] % TMA_ALIGNMENT:
                 return f"{axis}={task.workload[axis]} makes rows that are no multiple of TMA's {TMA_ALIGNMENT} bytes"
