@@ -27,10 +27,11 @@ from autotune.process import Died
 from autotune.race import RaceResult
 from autotune.records import SCHEMA, Roof, RunRecord, TaskData
 from autotune.scratch import scratch_folder
-from autotune.strategies.base import Strategy
+from autotune.strategies.base import Aids, Strategy
 from autotune.toolchain import tool_versions
 from autotune.tuned_log import Entry, entry_of, write_tuned_log
-from autotune.tuner import Search, SearchLoop, Tracker, race
+from autotune.tuner import Learner, Search, SearchLoop, Tracker, race
+from cost_models.context import context_of
 from cost_models.features import Features
 from cost_models.model import CostModel
 from search_spaces import registry
@@ -49,7 +50,7 @@ class Settings:
 
     Attributes:
         strategy: Name of the strategy.
-        model: Name of the cost model, for strategies that use one.
+        model: Name of the cost model for strategies that use one, "" for the strategy's own.
         trials: Trials in all, those of earlier runs of the same folder included.
         minutes: Time limit of this run's search, None for none.
         seed: Of everything random.
@@ -60,7 +61,7 @@ class Settings:
     """
 
     strategy: str = "xgb"
-    model: str = "xgb"
+    model: str = ""
     trials: int = 64
     minutes: float | None = None
     seed: int = 0
@@ -146,11 +147,13 @@ def _plan(
     stop: Callable[[], bool],
 ) -> Search:
     make_strategy: type[Strategy] = registry.find(STRATEGIES, settings.strategy, "strategy")
+    learner = _learner(task, settings, settings.model or make_strategy.model) if make_strategy.model else None
+    aids = Aids(learner.score if learner is not None else None, context_of(task))
     on_gpu = task.target.kind == "cuda"
     return Search(
         measurer=measurer,
-        strategy=make_strategy(task.space, np.random.default_rng(settings.seed)),
-        model=_model(task, settings) if make_strategy.uses_model else None,
+        strategy=make_strategy(task.space, np.random.default_rng(settings.seed), aids),
+        learner=learner,
         journal=journal,
         run=uuid.uuid4().hex[:12],
         budget=budget,
@@ -258,10 +261,10 @@ def _final_race(plan: Search, known: RunLog, task: Task, settings: Settings, *, 
         return None
 
 
-def _model(task: Task, settings: Settings) -> CostModel:
-    made = registry.find(MODELS, settings.model, "model")(Features.of_task(task), settings.seed)
+def _learner(task: Task, settings: Settings, model: str) -> Learner:
+    made = registry.find(MODELS, model, "model")(Features.of_task(task), settings.seed)
     assert isinstance(made, CostModel)
-    return made
+    return Learner(made)
 
 
 def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) -> RunRecord:

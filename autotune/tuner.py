@@ -39,38 +39,6 @@ class Tracker(Protocol):
         """Something the user should know at once."""
 
 
-@dataclass(frozen=True)
-class Search:
-    """What a search is made of.
-
-    Attributes:
-        measurer: Builds and measures.
-        strategy: Proposes.
-        model: Scores for the strategy, None where it uses none.
-        journal: Takes every trial.
-        run: Name of the run in the journal.
-        budget: When to stop.
-        batch: Schedules asked for at a time.
-        window: Schedules kept in flight.
-        waves: Whether a window is asked for only when the one before has ended. Then what is asked depends on the
-            seed and the measured times alone, not on when they came.
-        trackers: Who watches.
-        stop: Whether the user asked to stop.
-    """
-
-    measurer: Measurer
-    strategy: Strategy
-    model: CostModel | None
-    journal: Journal
-    run: str
-    budget: Budget
-    batch: int
-    window: int
-    waves: bool
-    trackers: Sequence[Tracker]
-    stop: Callable[[], bool]
-
-
 class Learner:
     """Keeps the cost model fitted and gives strategies its score."""
 
@@ -93,6 +61,38 @@ class Learner:
         self._seconds += [r.seconds for r in results]
 
 
+@dataclass(frozen=True)
+class Search:
+    """What a search is made of.
+
+    Attributes:
+        measurer: Builds and measures.
+        strategy: Proposes.
+        learner: Fits the cost model whose score the strategy has, None where it uses none.
+        journal: Takes every trial.
+        run: Name of the run in the journal.
+        budget: When to stop.
+        batch: Schedules asked for at a time.
+        window: Schedules kept in flight.
+        waves: Whether a window is asked for only when the one before has ended. Then what is asked depends on the
+            seed and the measured times alone, not on when they came.
+        trackers: Who watches.
+        stop: Whether the user asked to stop.
+    """
+
+    measurer: Measurer
+    strategy: Strategy
+    learner: Learner | None
+    journal: Journal
+    run: str
+    budget: Budget
+    batch: int
+    window: int
+    waves: bool
+    trackers: Sequence[Tracker]
+    stop: Callable[[], bool]
+
+
 class SearchLoop:
     """One search: `begin` fills the builders, `run` goes on to the end.
 
@@ -110,7 +110,6 @@ class SearchLoop:
         self._plan = plan
         self._default = default
         self._known = known
-        self._learner = Learner(plan.model) if plan.model is not None else None
         self._asked = 0
         self._done = 0
         self._earlier: dict[Schedule, Measurement] = dict(known.trials)
@@ -119,7 +118,6 @@ class SearchLoop:
     def begin(self) -> None:
         """Tells what is known and submits the default and the first schedules."""
         plan, known = self._plan, self._known
-        plan.strategy.score = self._learner.score if self._learner is not None else None
         plan.strategy.seen.add(self._default)
         plan.measurer.recall(known.trials.values())
         if plan.waves:
@@ -155,8 +153,8 @@ class SearchLoop:
     def _tell(self, results: Sequence[Result]) -> None:
         if results:
             self._plan.strategy.tell(results)
-            if self._learner is not None:
-                self._learner.tell(results)
+            if self._plan.learner is not None:
+                self._plan.learner.tell(results)
 
     def _refill(self) -> None:
         """Asks for more when a batch fits into the window."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,40 @@ class Result:
     seconds: float
 
 
+class TaskPrior(Protocol):
+    """What was learnt of other tasks, bound to the task at hand; it follows the results as they come."""
+
+    def first(self, count: int) -> list[Schedule]:
+        """Schedules to begin with, best first: together they cover what was fast on the tasks learnt from."""
+
+    def score(self, schedules: Sequence[Schedule]) -> NDArray[np.float64]:
+        """Believed order, shape (n,), lower is faster."""
+
+    def sample(self, rng: np.random.Generator) -> Schedule | None:
+        """A legal schedule drawn from the policy; None where it found none."""
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Takes results in: tasks that rank them wrongly lose their say."""
+
+
+@dataclass
+class Aids:
+    """What a strategy may lean on besides the results.
+
+    Attributes:
+        score: A cost model's belief of many schedules at once: lower is faster. While the model has not learnt
+            enough it returns zeros, so that no schedule is preferred; None where there is no model. Called as often
+            as needed; the model behind it is refitted between calls.
+        context: Numbers that describe the task: shape, dtype, operations, bytes, limits of the device; see
+            `cost_models.context`.
+        prior: What was learnt of other tasks, None where nothing is known of this kind of task.
+    """
+
+    score: Score | None = None
+    context: Mapping[str, float] = field(default_factory=dict)
+    prior: TaskPrior | None = None
+
+
 class Strategy(ABC):
     """Proposes schedules and learns from results.
 
@@ -42,22 +77,22 @@ class Strategy(ABC):
     Args:
         space: The space to search.
         rng: The only source of randomness.
-        score: A cost model's belief of many schedules at once: lower is faster. While the model has not learnt
-            enough it returns zeros, so that no schedule is preferred; None where the strategy uses no model.
-            Called as often as needed; the model behind it is refitted between calls.
+        aids: What it may lean on besides the results.
 
     Attributes:
+        model: Name of the cost model that should be fitted for it, "" where it uses none.
+        uses_prior: Whether it should be given what was learnt of other tasks.
         seen: Every legal schedule asked or told.
         told: Legal schedules with their latest seconds, `inf` where they failed.
     """
 
-    # True where the tuner should fit a cost model and pass its score.
-    uses_model = False
+    model: ClassVar[str] = ""
+    uses_prior: ClassVar[bool] = False
 
-    def __init__(self, space: ScheduleSpace, rng: np.random.Generator, score: Score | None = None) -> None:
+    def __init__(self, space: ScheduleSpace, rng: np.random.Generator, aids: Aids | None = None) -> None:
         self.space = space
         self.rng = rng
-        self.score = score
+        self.aids = aids if aids is not None else Aids()
         self.seen: set[Schedule] = set()
         self.told: dict[Schedule, float] = {}
         self._leftovers = self._enumerated()

@@ -7,15 +7,15 @@ from itertools import islice
 
 import numpy as np
 
-from autotune.strategies.base import Score, Strategy
+from autotune.strategies.base import Aids, Strategy
 from search_spaces.space import Schedule, ScheduleSpace
 
 
 class ExhaustiveSearch(Strategy):
     """Every legal schedule once; for spaces small enough to be measured whole."""
 
-    def __init__(self, space: ScheduleSpace, rng: np.random.Generator, score: Score | None = None) -> None:
-        super().__init__(space, rng, score)
+    def __init__(self, space: ScheduleSpace, rng: np.random.Generator, aids: Aids | None = None) -> None:
+        super().__init__(space, rng, aids)
         self._unasked = self._in_order()
 
     def ask(self, count: int) -> list[Schedule]:

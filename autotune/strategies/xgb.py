@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from autotune.strategies.base import Score, Strategy
+from autotune.strategies.base import Aids, Strategy
 from search_spaces.space import SKETCH, Schedule, ScheduleSpace
 
 WARM_UP = 16
@@ -39,10 +39,10 @@ class ModelGuidedSearch(Strategy):
     crossings, and fresh random schedules. So the whole neighbourhood of the best is tried before the search can end.
     """
 
-    uses_model = True
+    model = "xgb"
 
-    def __init__(self, space: ScheduleSpace, rng: np.random.Generator, score: Score | None = None) -> None:
-        super().__init__(space, rng, score)
+    def __init__(self, space: ScheduleSpace, rng: np.random.Generator, aids: Aids | None = None) -> None:
+        super().__init__(space, rng, aids)
         self._tries: Counter[str] = Counter()
         self._spent: set[str] = set()
         self._random: list[Schedule | None] = []
@@ -92,7 +92,7 @@ class ModelGuidedSearch(Strategy):
         pool = self._pool()
         if not pool:
             return
-        scores = np.zeros(len(pool)) if self.score is None else self.score(pool)
+        scores = np.zeros(len(pool)) if self.aids.score is None else self.aids.score(pool)
         ranked = [pool[i] for i in np.argsort(scores, kind="stable")]
         starved = [s for s in ranked if self._tries[s.sketch] < FAIR_TRIES]
         # Rounded at random, so that a small ask explores at times instead of never.

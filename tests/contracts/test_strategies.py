@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from autotune.strategies.base import Result, Strategy
+from autotune.strategies.base import Aids, Result, Strategy
 from cost_models.features import Features
 from cost_models.models.xgb import XgbModel
 from search_spaces import registry
@@ -65,7 +65,7 @@ def valley_seconds(schedule):
 
 
 def made(strategy, space, seed, score=None):
-    return strategy(space, np.random.default_rng(seed), score or (lambda s: np.zeros(len(s))))
+    return strategy(space, np.random.default_rng(seed), Aids(score or (lambda s: np.zeros(len(s)))))
 
 
 def run(strategy, space, seed, seconds, trials, *, batch=8):
@@ -76,7 +76,7 @@ def run(strategy, space, seed, seconds, trials, *, batch=8):
     while len(asked) < trials and (new := search.ask(min(batch, trials - len(asked)))):
         asked += new
         search.tell([Result(s, seconds(s)) for s in new])
-        if strategy.uses_model:
+        if strategy.model:
             model.fit(asked, np.array([seconds(s) for s in asked]))
     return asked
 
