@@ -50,8 +50,8 @@ EPS = 1e-6
 class Rows(TritonSketch):
     """Some whole rows a program; the knobs are how many, and how many warps."""
 
-    name = "triton.rms_norm_rows"
-    operator = "rms_norm"
+    name = "triton.own_rms_norm_rows"
+    operator = "own_rms_norm"
     kernel = ":kernel"
     summary = "whole rows in registers, some rows a program"
 
@@ -88,7 +88,7 @@ class Rows(TritonSketch):
 class RmsNorm(Operator):
     """Y[M,N] = X / sqrt(mean(X^2) + eps) * W, row by row."""
 
-    name = "rms_norm"
+    name = "own_rms_norm"
     summary = "Y[M,N] = X[M,N] / rms(X over N) * W[N]"
     axes = (Axis("M", "rows"), Axis("N", "length of a row"))
     dtypes = ("float16", "bfloat16", "float32")

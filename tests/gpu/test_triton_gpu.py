@@ -24,6 +24,16 @@ CASES = [
     ("softmax", "bfloat16", {"M": 77, "N": 1000}),
     ("softmax", "float32", {"M": 1999, "N": 333}),
     ("softmax", "float16", {"M": 9, "N": 70000}),
+    ("rms_norm", "float16", {"M": 300, "N": 4096}),
+    ("rms_norm", "bfloat16", {"M": 77, "N": 1000, "residual": 1}),
+    ("rms_norm", "float32", {"M": 1999, "N": 333, "residual": 1}),
+    ("rms_norm", "float16", {"M": 9, "N": 70000}),
+    ("rms_norm", "float16", {"M": 64, "N": 8192, "residual": 1}),
+    ("layer_norm", "float16", {"M": 300, "N": 4096}),
+    ("layer_norm", "bfloat16", {"M": 77, "N": 1000}),
+    ("layer_norm", "float32", {"M": 1999, "N": 333}),
+    ("layer_norm", "float16", {"M": 9, "N": 70000}),
+    ("layer_norm", "float16", {"M": 64, "N": 8192}),
     ("attention", "float16", {"B": 2, "H": 4, "G": 2, "S": 512, "D": 64, "causal": 1}),
     ("attention", "float16", {"B": 1, "H": 2, "G": 1, "S": 1000, "D": 128, "causal": 1}),
     ("attention", "bfloat16", {"B": 1, "H": 3, "G": 3, "S": 200, "D": 32, "causal": 0}),
@@ -60,11 +70,17 @@ def arrays(made):
     return inputs, outputs
 
 
-def assert_right(made, output, expected, schedule):
+def assert_right(made, outputs, expected, schedule):
     allowed = tolerance(made.workload.dtype, made.operator.reduction_length(made.workload))
-    rms = expected.square().mean().sqrt()
-    error = (output.double() - expected).abs() - allowed.relative * expected.abs()
-    assert float(error.max()) <= allowed.of_rms * float(rms), str(schedule)
+    for output, right in zip(outputs, expected, strict=True):
+        rms = right.square().mean().sqrt()
+        error = (output.double() - right).abs() - allowed.relative * right.abs()
+        assert float(error.max()) <= allowed.of_rms * float(rms), str(schedule)
+
+
+def forget(outputs):
+    for output in outputs:
+        output.fill_(float("nan"))
 
 
 def loaded(made, schedule, folder):
@@ -89,7 +105,7 @@ def long_keys(made, sketch, rng):
 def test_every_sketch_is_right(operator, dtype, axes, arch, folder):
     made = task(operator, dtype, axes, arch)
     inputs, outputs = arrays(made)
-    (expected,) = made.operator.reference(made.workload, xp, *(i.double() for i in inputs))
+    expected = made.operator.reference(made.workload, xp, *(i.double() for i in inputs))
     rng = np.random.default_rng(0)
     for sketch in made.sketches.values():
         prefix = Schedule((("sketch", sketch.name),))
@@ -98,19 +114,19 @@ def test_every_sketch_is_right(operator, dtype, axes, arch, folder):
             schedules.append(long_keys(made, sketch, rng))
         for schedule in schedules:
             kernel, artifact = loaded(made, schedule, folder)
-            outputs[0].fill_(float("nan"))
+            forget(outputs)
             kernel.bind(inputs, outputs)()
             torch.cuda.synchronize()
-            assert_right(made, outputs[0], expected, schedule)
+            assert_right(made, outputs, expected, schedule)
             assert artifact.resources.registers > 0
 
 
-@pytest.mark.parametrize("operator", ["matmul", "softmax", "attention"])
+@pytest.mark.parametrize("operator", ["matmul", "softmax", "rms_norm", "layer_norm", "attention"])
 def test_a_launch_goes_to_the_current_stream_and_into_a_graph(operator, arch, folder):
     dtype, axes = next((d, a) for o, d, a in CASES if o == operator)
     made = task(operator, dtype, axes, arch)
     inputs, outputs = arrays(made)
-    (expected,) = made.operator.reference(made.workload, xp, *(i.double() for i in inputs))
+    expected = made.operator.reference(made.workload, xp, *(i.double() for i in inputs))
     for sketch in made.sketches.values():
         schedule = sketch.default(made)
         launch = loaded(made, schedule, folder)[0].bind(inputs, outputs)
@@ -119,10 +135,10 @@ def test_a_launch_goes_to_the_current_stream_and_into_a_graph(operator, arch, fo
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             launch()
-        outputs[0].fill_(float("nan"))
+        forget(outputs)
         graph.replay()
         torch.cuda.synchronize()
-        assert_right(made, outputs[0], expected, schedule)
+        assert_right(made, outputs, expected, schedule)
 
 
 def test_what_the_compiler_reports_is_what_the_driver_loads(arch, folder):

@@ -78,13 +78,18 @@ def _on_cpu(task: Task) -> Any:
     tir = registry.optional("tvm.tirx", EXTRA)
     schedule = empty_schedule(task)
     for block in _stages(schedule)[:-1]:
-        if not _reduces(schedule, block) and not _costly(tir, schedule.get(block)):
+        if _is_output(schedule, block):
+            # TVM moves no output, so that one which others are made of gets loops of its own.
+            _parallel_rows(schedule, block)
+            _vectorise(tir, schedule, block)
+        elif not _reduces(schedule, block) and not _costly(tir, schedule.get(block)):
             schedule.compute_inline(block)
     # A reduction along the rows is split in lanes while it is still at the root, where TVM allows it.
     for block in _stages(schedule):
         if _reduces(schedule, block) and not _contracts(tir, schedule.get(block)):
             _split_in_lanes(schedule, block)
-    *before, last = _stages(schedule)
+    *stages, last = _stages(schedule)
+    before = [block for block in stages if not _is_output(schedule, block)]
     rows = _parallel_rows(schedule, last)
     for block in reversed(before):
         schedule.compute_at(block, rows, preserve_unit_loops=True)
@@ -95,6 +100,11 @@ def _on_cpu(task: Task) -> Any:
 
 def _stages(schedule: Any) -> list[Any]:
     return list(schedule.get_child_blocks(schedule.get_sblock("root", "main")))
+
+
+def _is_output(schedule: Any, block: Any) -> bool:
+    written = schedule.get(block).writes[0].source
+    return any(written.same_as(parameter) for parameter in schedule.mod["main"].params)
 
 
 def _reduces(schedule: Any, block: Any) -> bool:

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.skipif(GENERATOR.missing() is not None, reason=str(GENE
 SMALL = {
     "matmul": {"M": 512, "N": 512, "K": 256},
     "softmax": {"M": 512, "N": 8192},
+    "rms_norm": {"M": 512, "N": 8192, "residual": 1},
+    "layer_norm": {"M": 512, "N": 8192},
     "attention": {"B": 1, "H": 4, "G": 2, "S": 512, "D": 64},
 }
 
@@ -54,7 +56,7 @@ def test_every_sketch_builds_its_default(operator, arch, folder):
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("operator", ["matmul", "attention"])
+@pytest.mark.parametrize("operator", ["matmul", "rms_norm", "layer_norm", "attention"])
 def test_the_estimate_of_shared_memory_is_a_lower_bound(operator, arch, folder):
     made = task(operator, arch)
     rng = np.random.default_rng(3)

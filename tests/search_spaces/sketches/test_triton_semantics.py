@@ -10,6 +10,8 @@ import pytest
 CASES = {
     "matmul": ("M=70,N=80,K=48", "M=64,N=64,K=128", "M=17,N=24,K=40"),
     "softmax": ("M=5,N=333", "M=9,N=256", "M=3,N=5000"),
+    "rms_norm": ("M=5,N=333", "M=9,N=256", "M=3,N=5000", "M=5,N=333,residual=1", "M=3,N=5000,residual=1"),
+    "layer_norm": ("M=5,N=333", "M=9,N=256", "M=3,N=5000", "M=2,N=8192"),
     "attention": (
         "B=1,H=2,G=1,S=96,D=16,causal=1",
         "B=1,H=2,G=2,S=50,D=32,causal=1",
@@ -92,7 +94,7 @@ def interpret(operator, axes, dtype):
     rng = np.random.default_rng(0)
     specs = task.operator.tensors(workload)
     inputs = [torch.from_numpy(rng.standard_normal(t.shape)).to(getattr(torch, dtype)) for t in specs if not t.output]
-    (expected,) = task.operator.reference(workload, np, *(i.double().numpy() for i in inputs))
+    expected = task.operator.reference(workload, np, *(i.double().numpy() for i in inputs))
     for name, sketch in task.sketches.items():
         # Gluon has no interpreter.
         if isinstance(_kernel(sketch), GluonJITFunction):
@@ -100,8 +102,9 @@ def interpret(operator, axes, dtype):
         for schedule in schedules(task, sketch, rng):
             outputs = [torch.full(t.shape, float("nan"), dtype=getattr(torch, dtype)) for t in specs if t.output]
             run(task, schedule, inputs, outputs)
-            worst = float(np.abs(outputs[0].double().numpy() - expected).max() / np.abs(expected).max())
-            assert worst < (2e-3 if dtype == "float16" else 1e-5), f"{schedule}: {worst}"
+            for output, right in zip(outputs, expected, strict=True):
+                worst = float(np.abs(output.double().numpy() - right).max() / np.abs(right).max())
+                assert worst < (2e-3 if dtype == "float16" else 1e-5), f"{schedule}: {worst}"
             print("right", name)
 
 

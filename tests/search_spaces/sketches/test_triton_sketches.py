@@ -14,6 +14,8 @@ ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 SHAPES = {
     "matmul": ({}, {"M": 1, "N": 8, "K": 16}, {"M": 64, "N": 40, "K": 72}, {"M": 1000, "N": 999, "K": 517}),
     "softmax": ({}, {"M": 1, "N": 1}, {"M": 5, "N": 333}, {"M": 8, "N": 262144}, {"M": 77, "N": 30000}),
+    "rms_norm": ({}, {"M": 1, "N": 1}, {"M": 5, "N": 333, "residual": 1}, {"M": 8, "N": 262144}, {"residual": 1}),
+    "layer_norm": ({}, {"M": 1, "N": 1}, {"M": 5, "N": 333}, {"M": 8, "N": 262144}, {"M": 77, "N": 30000}),
     "attention": (
         {},
         {"B": 1, "H": 1, "S": 1, "D": 16},
@@ -67,6 +69,8 @@ def test_a_space_is_worth_searching_and_not_boundless(operator, arch):
         (("attention", "sm_90", "float32", {}), "triton.attention_descriptors", "float32"),
         (("softmax", "sm_90", "float16", {"N": 100_000}), "triton.softmax_rows", "registers"),
         (("softmax", "sm_90", "float16", {"N": 512}), "triton.softmax_online", "registers"),
+        (("rms_norm", "sm_90", "float16", {"N": 100_000}), "triton.rms_norm_looped", "registers"),
+        (("layer_norm", "sm_90", "float16", {"N": 512}), "triton.layer_norm_pieces", "registers"),
     ],
 )
 def test_refusals_name_their_reason(case, sketch, reason):
