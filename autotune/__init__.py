@@ -13,6 +13,7 @@ _HOME = {
     "autotune.generators.base": ("Artifact", "BuildError", "Generator", "Kernel", "Resources"),
     "autotune.journal": ("RunLog", "load_runs", "read_journal"),
     "autotune.measurement": ("Measurement", "Policy", "Status"),
+    "autotune.reuse.load": ("Tuned", "TunedKernel", "load"),
     "autotune.strategies.base": ("Result", "Strategy"),
     "autotune.task_options": ("TaskOptions", "make_task"),
     "autotune.tune": ("Outcome", "Settings"),

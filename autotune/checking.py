@@ -140,6 +140,15 @@ class Checker:
         self._clean = not verdict.fault
         return replace(verdict, deterministic=timed and self._repeats())
 
+    def check_once(self, launch: BoundLaunch, when: str = "") -> Verdict:
+        """One run on the first inputs; a fault says `when`."""
+        if not self._clean:
+            self.restore()
+        self._clean = False
+        verdict = self._run(launch, self._one, when)
+        self._clean = not verdict.fault
+        return verdict
+
     def check_distributions(self, launches: Sequence[BoundLaunch]) -> list[Verdict]:
         """Runs finalists on inputs of other distributions; the first fault of each, or its largest error."""
         self._clean = False

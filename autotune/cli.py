@@ -20,11 +20,19 @@ class _Commands(click.Group):
 
     summaries: ClassVar[Mapping[str, str]] = {
         "run": "Tune an operator on a device and leave a tuned log.",
+        "record": "Measure a space, or a sample of it, and keep every repeat.",
         "space": "Show sketches, knobs and the size of an operator's schedule space.",
         "best": "Show the best schedules of runs or tuned logs.",
         "show": "Show the trials of a run.",
         "explain": "Show why the best schedule of a run won.",
+        "sync": "Bring an MLflow store up to date with runs.",
         "verify": "Measure the winners of a log again and tell which still hold.",
+        "export": "Write the best schedules for TVM, Triton, torch.compile or CUDA C++.",
+        "merge": "Join tuned logs, the best of each workload and device kept.",
+        "diff": "Tell what two tuned logs say differently.",
+        "compare": "Compare search strategies on recorded spaces; needs no device.",
+        "train-prior": "Train what searches start from, of recordings and journals.",
+        "convert": "Convert recordings to and from Kernel Tuner's cache and T4.",
         "ops": "List operators with their axes and dtypes.",
         "doctor": "Show versions, devices, what is missing and how to get it.",
         "completion": "Print the shell completion script.",
@@ -36,7 +44,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.summaries:
             raise UnknownName.of("command", cmd_name, self.summaries)
-        command = registry.find(_COMMANDS, cmd_name, "command")
+        command = registry.find(_COMMANDS, cmd_name.replace("-", "_"), "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -54,7 +62,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 def cli() -> None:
-    r"""Finds the fastest schedule of a kernel for your shapes, proves it, and leaves a tuned log.
+    """Finds the fastest schedule of a kernel for your shapes, proves it, and leaves a tuned log.
 
     \b
     autotune run --op matmul --target llvm

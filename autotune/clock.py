@@ -16,6 +16,11 @@ def nanoseconds() -> int:
     return time.perf_counter_ns()
 
 
+def cpu_seconds() -> float:
+    """CPU seconds that this process has used, all threads together."""
+    return time.process_time()
+
+
 def now() -> datetime:
     """Date and time, UTC."""
     return datetime.now(UTC)

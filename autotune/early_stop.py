@@ -10,6 +10,7 @@ from one candidate to the next: the limit is never nearer than DRIFT, which is a
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
@@ -26,7 +27,7 @@ class EarlyStop:
     """The noise of a run, candidate by candidate.
 
     Args:
-        rate: Probability, at most, that the truly fastest schedule is dropped.
+        rate: Probability, at most, that the truly fastest schedule is dropped; at 0 none is ever dropped.
     """
 
     def __init__(self, rate: float) -> None:
@@ -56,4 +57,4 @@ class EarlyStop:
 
     def limit(self, best: float) -> float:
         """Seconds above which both of the first two samples must lie for a candidate to be dropped."""
-        return self.factor * best
+        return self.factor * best if self._rate > 0 else math.inf

@@ -62,6 +62,30 @@ def lock_folder() -> Path:
     return Path(given) if given else Path(tempfile.gettempdir()) / f"autotune-locks-{os.getuid()}"
 
 
+def cuda_folder() -> Path:
+    """Where the CUDA toolkit is: CUDA_HOME, or the place that its installer chooses."""
+    return Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda")
+
+
+def with_variables(**variables: str) -> Mapping[str, str]:
+    """This process's variables, and some more for a child."""
+    return {**os.environ, **variables}
+
+
+def tracking_uri() -> str | None:
+    """The MLflow store that the user set: MLFLOW_TRACKING_URI, or AUTOTUNE_MLFLOW before it; None where neither is."""
+    return os.environ.get("AUTOTUNE_MLFLOW") or os.environ.get("MLFLOW_TRACKING_URI") or None
+
+
+def modest_mlflow() -> None:
+    """Lets MLflow give up soon on a store that does not answer, and report to nobody; call before it is imported."""
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+
+
 def calm_thread_pools() -> None:
     """Keeps the idle threads of one library from taking the cores from what is measured next in the same process.
 

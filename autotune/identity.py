@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -171,19 +171,33 @@ def judge(entry: Entry, here: Identity, policy: Reading) -> Judgement:
     Raises:
         OtherIdentity: The policy is REFUSE and something differs.
     """
-    recorded = Identity.of(entry.task, entry.device, entry.environment, entry.policy).fields()
-    now = here.fields()
     sketch = f"{SKETCH} {str(entry.schedule[SKETCH]).partition('/')[0]}"
-    differences = [
-        Difference(name, recorded.get(name, ""), now.get(name, ""), name in _BINDING or name == sketch)
-        for name in dict.fromkeys((*recorded, *now))
-        if recorded.get(name) != now.get(name)
-    ]
-    differences.sort(key=lambda d: not d.binding)
-    if policy is Reading.REFUSE and differences:
+    found = _differences(identity_of(entry), here, _BINDING | {sketch})
+    if policy is Reading.REFUSE and found:
         raise OtherIdentity(
-            f"{entry.task.workload} for {entry.task.target} was recorded elsewhere: {'; '.join(map(str, differences))}",
+            f"{entry.task.workload} for {entry.task.target} was recorded elsewhere: {'; '.join(map(str, found))}",
             "tune again here, or read it with --policy compatible",
         )
-    allowed = not differences or (policy is Reading.COMPATIBLE and not differences[0].binding)
-    return Judgement(policy, tuple(differences), allowed, allowed and bool(differences))
+    allowed = not found or (policy is Reading.COMPATIBLE and not found[0].binding)
+    return Judgement(policy, found, allowed, allowed and bool(found))
+
+
+def identity_of(entry: Entry) -> Identity:
+    """The identity of a record."""
+    return Identity.of(entry.task, entry.device, entry.environment, entry.policy)
+
+
+def differences(first: Entry, second: Entry) -> tuple[Difference, ...]:
+    """What differs between the identities of two records, the first as recorded and the second as here."""
+    return _differences(identity_of(first), identity_of(second), _BINDING)
+
+
+def _differences(recorded: Identity, here: Identity, binding: Set[str]) -> tuple[Difference, ...]:
+    """The fields that differ, binding ones first."""
+    before, now = recorded.fields(), here.fields()
+    found = [
+        Difference(name, before.get(name, ""), now.get(name, ""), name in binding)
+        for name in dict.fromkeys((*before, *now))
+        if before.get(name) != now.get(name)
+    ]
+    return tuple(sorted(found, key=lambda d: not d.binding))

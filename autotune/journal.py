@@ -11,7 +11,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from autotune.measurement import Measurement, Status
-from autotune.records import SCHEMA, RaceRecord, Record, RunRecord, TrialRecord
+from autotune.records import SCHEMA, GivenUpRecord, RaceRecord, Record, RunRecord, TrialRecord
 from search_spaces.errors import BadLog, CannotWrite
 from search_spaces.space import Schedule
 
@@ -45,6 +45,31 @@ def read_journal(path: Path) -> Iterator[Record]:
         raise BadLog(f"{file} holds no whole record", "name a run's folder or its journal.jsonl")
     for number, line in enumerate(lines, start=1):
         yield _decode(file, number, line)
+
+
+def read_on(path: Path, offset: int) -> tuple[list[Record], int]:
+    """Records that were added to a journal that may still grow.
+
+    Args:
+        path: A journal or the folder that holds it; it need not be there yet.
+        offset: Bytes read before; 0 to begin with.
+
+    Returns:
+        The whole records from there on, and the offset to go on from.
+
+    Raises:
+        BadLog: Not a journal, damaged, or of a newer schema.
+    """
+    file = journal_path(path)
+    if not file.is_file():
+        return [], offset
+    with file.open("rb") as stream:
+        stream.seek(offset)
+        data = stream.read()
+    lines = data[: data.rfind(b"\n") + 1].splitlines()
+    first = 1 if offset == 0 else 2
+    records = [_decode(file, number, line) for number, line in enumerate(lines, start=first)]
+    return records, offset + data.rfind(b"\n") + 1
 
 
 def _decode(file: Path, number: int, line: bytes) -> Record:
@@ -84,11 +109,13 @@ class RunLog:
         runs: The run record and its continuations.
         trials: Measurement of each schedule, in order; a later one of the same schedule replaces the earlier.
         races: Final races, in order.
+        given_up: Final races that did not end, in order.
     """
 
     runs: list[RunRecord] = field(default_factory=list)
     trials: dict[Schedule, Measurement] = field(default_factory=dict)
     races: list[RaceRecord] = field(default_factory=list)
+    given_up: list[GivenUpRecord] = field(default_factory=list)
 
     @property
     def best(self) -> Measurement | None:
@@ -112,6 +139,8 @@ def load_runs(path: Path) -> list[RunLog]:
         if isinstance(record, TrialRecord):
             measurement = record.measurement()
             log.trials[measurement.schedule] = measurement
+        elif isinstance(record, GivenUpRecord):
+            log.given_up.append(record)
         else:
             log.races.append(record)
     return list(logs.values())

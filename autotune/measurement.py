@@ -30,6 +30,7 @@ class Policy:
     Attributes:
         samples: Timed launches of a candidate that is not dropped early.
         drop_rate: Probability, at most, that a run gives up timing its truly fastest schedule; see `early_stop`.
+            At 0 every candidate is timed in full.
         cold: Whether caches are flushed before every sample.
         build_seconds: Time-out of one build.
         run_seconds: Time-out of checking and timing one candidate.

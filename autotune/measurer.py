@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import cast
@@ -15,15 +16,19 @@ from autotune.clock import monotonic
 from autotune.devices.base import DeviceInfo
 from autotune.devices.lock import Queue, device_lock
 from autotune.early_stop import EarlyStop
+from autotune.edges import EdgeFault, EdgeReport, edge_cases
 from autotune.generators.base import Artifact
+from autotune.look import Look
 from autotune.measurement import Measurement, Phases, Policy, Status
 from autotune.process import Child, Died, Failure
-from autotune.worker import Identified, Identify, Measure, Measured, Prepare, Rounds, Verify, setup
+from autotune.sanitizer import Sanitizer, SanitizerJob
+from autotune.worker import Identified, Identify, Measure, Measured, Prepare, Rounds, Verify, VerifyEdge, setup
 from search_spaces.errors import NoDevice
 from search_spaces.space import Schedule
 from search_spaces.task import Task
 
 _START_SECONDS = 300.0
+_Entries = tuple[tuple[Schedule, Artifact], ...]
 
 
 @dataclass
@@ -64,6 +69,9 @@ class Measurer:
         self._noise = EarlyStop(policy.drop_rate)
         self._task = task
         self._policy = policy
+        self._folder = folder
+        self._jobs = jobs
+        self._device_name = device
         self.builders = Builders(task, folder, jobs, policy.build_seconds)
         self._worker: Child[object] = Child(
             setup, (task, policy, folder, device), folder / "worker.log", fresh=task.target.kind == "cuda"
@@ -227,22 +235,81 @@ class Measurer:
         Returns:
             How each ended that failed.
         """
-        missing = [s for s in schedules if s not in self._artifacts]
-        self.builders.build_all(missing, self._keep)
-        entries = tuple((s, self._artifacts[s]) for s in schedules if s in self._artifacts)
-        answers = self._verified(entries)
+        answers = self._answers(self._built(schedules), Verify, "on inputs of another distribution, ")
+        return {s: a for s, a in answers.items() if a.status is not Status.OK}
+
+    def sanitize(
+        self, sanitizer: Sanitizer, schedules: Sequence[Schedule], notice: Callable[[str], object]
+    ) -> dict[Schedule, Measured]:
+        """Runs finalists under compute-sanitizer; call when nothing is in flight.
+
+        Args:
+            sanitizer: Which tools.
+            schedules: Who.
+            notice: Told where a tool gives no answer, which is no fault of the schedule.
+
+        Returns:
+            How each ended in which something was found.
+        """
+        failed = {}
+        for schedule, artifact in self._built(schedules):
+            job = SanitizerJob(self._task, schedule, artifact, self._folder, self._device_name, self._policy.input_seed)
+            answer = sanitizer.check(job)
+            if answer.unanswered:
+                notice(f"not checked, {answer.unanswered}: {schedule}")
+            if answer.finding:
+                failed[schedule] = Measured(Status.WRONG_RESULT, detail=answer.finding)
+        return failed
+
+    def check_edges(self, schedules: Sequence[Schedule]) -> EdgeReport:
+        """Checks the sketches of finalists on small odd workloads; call when nothing is in flight.
+
+        What cannot be built for such a workload is passed over.
+        """
+        checked, faults = 0, []
+        for case in edge_cases(self._task, schedules):
+            artifacts: dict[Schedule, Artifact] = {}
+
+            def keep(built: Built, artifacts: dict[Schedule, Artifact] = artifacts) -> None:
+                if built.artifact is not None:
+                    artifacts[built.schedule] = built.artifact
+
+            # Each builder makes the workload's space anew, which on a CPU takes longer than a build.
+            jobs = 1 if self._alternate else min(self._jobs, len(case.schedules))
+            with closing(Builders(case.task, self._folder, jobs, self._policy.build_seconds)) as builders:
+                builders.build_all(list(case.schedules), keep)
+            generators = {s: case.task.sketch_of(s).generator for s in artifacts}
+            ask = partial(VerifyEdge, task=case.task, generators=generators)
+            answers = self._answers(tuple(artifacts.items()), ask, "")
+            checked += len(answers)
+            faults += [
+                EdgeFault(case.task.workload, s, case.schedules[s], a.status, a.detail)
+                for s, a in answers.items()
+                if a.status is not Status.OK
+            ]
+        return EdgeReport(checked, tuple(faults))
+
+    def _built(self, schedules: Sequence[Schedule]) -> _Entries:
+        """Those of `schedules` that can be built, with their binaries."""
+        self.builders.build_all([s for s in schedules if s not in self._artifacts], self._keep)
+        return tuple((s, self._artifacts[s]) for s in schedules if s in self._artifacts)
+
+    def _answers(self, entries: _Entries, ask: Callable[[_Entries], object], where: str) -> dict[Schedule, Measured]:
+        """The worker's answer for each; a fault says `where`."""
+        if not entries:
+            return {}
+        answers = self._asked(entries, ask, where)
         if isinstance(answers, Measured):
             # One of them ended the worker, or poisoned the device: one by one, so that it is known which.
-            alone = [self._verified((entry,)) for entry in entries]
+            alone = [self._asked((entry,), ask, where) for entry in entries]
             answers = [a if isinstance(a, Measured) else a[0] for a in alone]
-        return {s: a for (s, _), a in zip(entries, answers, strict=True) if a.status is not Status.OK}
+        return {s: a for (s, _), a in zip(entries, answers, strict=True)}
 
-    def _verified(self, entries: tuple[tuple[Schedule, Artifact], ...]) -> Sequence[Measured] | Measured:
-        """The worker's answer for each; how the worker ended where it did not live to give them."""
+    def _asked(self, entries: _Entries, ask: Callable[[_Entries], object], where: str) -> Sequence[Measured] | Measured:
+        """The worker's answers; how the worker ended where it did not live to give them."""
         self._settle()
         seconds = self._policy.run_seconds * (1 + len(entries)) + (0 if self._worker.alive else _START_SECONDS)
-        self._worker.send(Verify(entries), seconds)
-        where = "on inputs of another distribution, "
+        self._worker.send(ask(entries), seconds)
         try:
             answer = self._worker.answer()
         except TimeoutError:
@@ -256,7 +323,7 @@ class Measurer:
 
     def race(
         self, schedules: Sequence[Schedule], rounds: int, seed: int, library: bool, anchor: Schedule | None = None
-    ) -> tuple[dict[Schedule, list[float]], dict[str, list[float]]]:
+    ) -> Look:
         """Times `schedules` and the library's calls interleaved; call when nothing is in flight.
 
         Args:
@@ -266,17 +333,11 @@ class Measurer:
             library: Whether the library's calls take part.
             anchor: Who is timed first and last.
 
-        Returns:
-            Seconds per round of each schedule, and of each library call by name.
-
         Raises:
             Died: The worker ended in the race.
             TimeoutError: It took too long.
         """
-        missing = [s for s in schedules if s not in self._artifacts]
-        self.builders.build_all(missing, self._keep)
-        entries = tuple((s, self._artifacts[s]) for s in schedules if s in self._artifacts)
-        job = Rounds(entries, rounds, seed, library, anchor)
+        job = Rounds(self._built(schedules), rounds, seed, library, anchor)
         self._settle()
         self._worker.send(
             job, self._policy.run_seconds * len(schedules) + (0 if self._worker.alive else _START_SECONDS)
@@ -285,8 +346,8 @@ class Measurer:
         if isinstance(answer, Failure):
             self._worker.kill()
             raise Died(answer.summary)
-        times: tuple[dict[Schedule, list[float]], dict[str, list[float]]] = answer
-        return times
+        assert isinstance(answer, Look)
+        return answer
 
     def _settle(self) -> None:
         """Lets a worker that still prepares end that."""

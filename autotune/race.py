@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from autotune.devices.telemetry import Conditions
+from autotune.look import Look
 from autotune.measurement import Measurement, Status
 from autotune.process import Died
 from autotune.records import Ratio
 from search_spaces.space import Schedule
 
-Times = tuple[dict[Schedule, list[float]], dict[str, list[float]]]
 # Takes schedules, rounds, seed, whether the library takes part, and who is first and last.
-Measure = Callable[[Sequence[Schedule], int, int, bool, Schedule | None], Times]
+Measure = Callable[[Sequence[Schedule], int, int, bool, Schedule | None], Look]
 FINALISTS = 5
 # Looks at the data before the race ends. A false win needs one of FINALISTS to look better in one of LOOKS looks, on
 # one side: each interval has the level that keeps all of that under 5 %.
@@ -33,6 +34,29 @@ _EQUAL = 0.01
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """Why a contestant left the race: a status that is not OK, and the reason in words."""
+
+    status: Status
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+class NoContestant(Exception):
+    """All who raced were dropped.
+
+    Args:
+        dropped: Who, and why.
+    """
+
+    def __init__(self, dropped: Mapping[Schedule, Dropped]) -> None:
+        super().__init__("; ".join(sorted({d.why for d in dropped.values()})))
+        self.dropped = dropped
+
+
+@dataclass(frozen=True)
 class RaceResult:
     """How a race ended.
 
@@ -45,7 +69,8 @@ class RaceResult:
         over_library: Winner against the fastest library call.
         tied: Finalists not told apart from the winner.
         voided: Looks not counted, because the default drifted within them.
-        dropped: Who ended the device's worker in the race, and how.
+        dropped: Who ended the device's worker in the race, or turned wrong in it.
+        conditions: State of the device in each look, void ones included; () where it does not tell.
     """
 
     winner: Schedule
@@ -56,7 +81,8 @@ class RaceResult:
     over_library: Ratio | None
     tied: int
     voided: int = 0
-    dropped: Mapping[Schedule, str] = field(default_factory=dict)
+    dropped: Mapping[Schedule, Dropped] = field(default_factory=dict)
+    conditions: Sequence[Conditions] = ()
 
     @property
     def seconds(self) -> float:
@@ -137,32 +163,49 @@ class Race:
         self._voided = 0
         self._samples: dict[Schedule, list[float]] = {s: [] for s in self._racing}
         self._library: dict[str, list[float]] = {}
-        self._dropped: dict[Schedule, str] = {}
+        self._dropped: dict[Schedule, Dropped] = {}
+        self._conditions: list[Conditions] = []
 
     def run(self, looks: int) -> RaceResult:
         """Looks until all are separated, or `looks` looks are used up or void."""
         counted = 0
         while counted < looks and self._voided < looks:
-            times, calls = self._look()
+            look = self._look()
+            self._drop({s: Dropped(Status.WRONG_RESULT, why) for s, why in look.faults.items()})
+            times = {s: look.times[s] for s in self._racing}
             if self._default in times and drifted(times[self._default]):
                 self._voided += 1
                 continue
             counted += 1
             for schedule, seconds in times.items():
                 self._samples[schedule] += seconds
-            for name, seconds in calls.items():
+            for name, seconds in look.library.items():
                 self._library.setdefault(name, []).extend(seconds)
             if self._separated():
                 break
         if not counted:
-            self._samples, self._library = times, calls
+            self._samples = {s: list(seconds) for s, seconds in times.items()}
+            self._library = {name: list(seconds) for name, seconds in look.library.items()}
         return self._decide(calm=counted > 0)
 
-    def _look(self) -> Times:
+    def _drop(self, culprits: Mapping[Schedule, Dropped]) -> None:
+        """Takes contestants and their times out of the race.
+
+        Raises:
+            NoContestant: No one is left.
+        """
+        self._dropped |= culprits
+        self._racing = [s for s in self._racing if s not in culprits]
+        for schedule in culprits:
+            del self._samples[schedule]
+        if not self._racing:
+            raise NoContestant(self._dropped)
+
+    def _look(self) -> Look:
         """One look; who ends the worker is found out, dropped, and the look taken again without it.
 
         Raises:
-            Died: The worker ends, but with no one alone; or no one is left.
+            Died: The worker ends, with everyone or with no one alone: the device itself may have failed.
             TimeoutError: Likewise.
         """
         try:
@@ -172,28 +215,28 @@ class Race:
             if not culprits and self._with_library:
                 self._with_library = self._fatal(self._racing[:1], library=True) is None
                 self._library = self._library if self._with_library else {}
-            self._dropped |= culprits
-            self._racing = [s for s in self._racing if s not in culprits]
-            for schedule in culprits:
-                del self._samples[schedule]
-            if not self._racing:
+            if len(culprits) == len(self._racing):
                 raise
+            self._drop(culprits)
         return self._timed(self._racing, self._rounds, self._with_library)
 
-    def _fatal(self, alone: Sequence[Schedule], *, library: bool) -> str | None:
+    def _fatal(self, alone: Sequence[Schedule], *, library: bool) -> Dropped | None:
         """How `alone` ends the worker; None where it does not."""
         try:
             self._timed(alone, self._rounds, library)
         except Died as error:
-            return str(error)
+            return Dropped(Status.CRASHED, str(error))
         except TimeoutError:
-            return "it hung"
+            return Dropped(Status.TIMEOUT, "it hung")
         return None
 
-    def _timed(self, racing: Sequence[Schedule], rounds: int, library: bool) -> Times:
+    def _timed(self, racing: Sequence[Schedule], rounds: int, library: bool) -> Look:
         self._taken += 1
         anchor = self._default if self._default in racing else None
-        return self._measure(racing, rounds, self._seed + self._taken - 1, library, anchor)
+        look = self._measure(racing, rounds, self._seed + self._taken - 1, library, anchor)
+        if look.conditions is not None:
+            self._conditions.append(look.conditions)
+        return look
 
     def _separated(self) -> bool:
         order = self._by_median()
@@ -218,7 +261,16 @@ class Race:
         fastest = min(self._library, key=lambda name: float(np.median(self._library[name])), default=None)
         over_library = ratio(self._library[fastest], samples[winner]) if fastest else None
         return RaceResult(
-            winner, default, samples, self._library, over_default, over_library, tied, self._voided, self._dropped
+            winner=winner,
+            default=default,
+            samples=samples,
+            library=self._library,
+            over_default=over_default,
+            over_library=over_library,
+            tied=tied,
+            voided=self._voided,
+            dropped=self._dropped,
+            conditions=tuple(self._conditions),
         )
 
     def _equal(self, schedule: Schedule, fastest: Schedule) -> bool:
@@ -235,7 +287,7 @@ def run_race(
     """Races until the winner is separated from the default and the runner-up, or `looks` looks are used up.
 
     Args:
-        measure: Gives seconds per round of schedules and library calls.
+        measure: Takes a look at schedules and library calls.
         trials: All trials of the run, at least one verified.
         default: Candidate 0.
         seed: Of the order within the rounds.
@@ -244,5 +296,6 @@ def run_race(
     Raises:
         Died: The worker ends again and again, and no one contestant is to blame.
         TimeoutError: It hangs likewise.
+        NoContestant: Every contestant was dropped.
     """
     return Race(measure, trials, default, seed).run(looks)

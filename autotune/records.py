@@ -208,6 +208,22 @@ class Ratio(msgspec.Struct, frozen=True):
     high: float
 
 
+class EdgeRecord(msgspec.Struct, frozen=True):
+    """A sketch that is wrong on a small odd workload; no fault of its finalist on the workload that was tuned.
+
+    Attributes:
+        workload: The odd workload.
+        schedule: The schedule tried there.
+        status: How it ended.
+        why: In words.
+    """
+
+    workload: Workload
+    schedule: ScheduleData
+    status: Status
+    why: str
+
+
 class RaceRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race"):
     """The final race: default, finalists and the library interleaved, seconds per round.
 
@@ -222,7 +238,11 @@ class RaceRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race"):
         over_library: Winner against the fastest library call, None where there is none.
         tied: Finalists that the race could not tell from the winner.
         voided: Looks not counted, because the default drifted within them.
-        dropped: Who ended the worker in the race, and how.
+        dropped: Who ended the worker in the race or turned wrong in it, and how.
+        conditions: State of the device in each look, void ones included; () where it does not tell.
+        edges_checked: Schedules of the finalists' sketches that were checked on small odd workloads.
+        edge_faults: Those that were wrong there.
+        sanitized: Tools of compute-sanitizer that the finalists were run under.
     """
 
     run: str
@@ -236,6 +256,22 @@ class RaceRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race"):
     tied: int
     voided: int = 0
     dropped: tuple[tuple[ScheduleData, str], ...] = ()
+    conditions: tuple[Conditions, ...] = ()
+    edges_checked: int = 0
+    edge_faults: tuple[EdgeRecord, ...] = ()
+    sanitized: tuple[str, ...] = ()
 
 
-Record = RunRecord | TrialRecord | RaceRecord
+class GivenUpRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race_given_up"):
+    """A final race that did not end.
+
+    Attributes:
+        run: The run it belongs to.
+        why: What ended it.
+    """
+
+    run: str
+    why: str
+
+
+Record = RunRecord | TrialRecord | RaceRecord | GivenUpRecord

@@ -10,7 +10,7 @@ from rich.table import Table
 from autotune.clock import now
 from autotune.display import duration, pretty_json, rate, titled
 from autotune.race import RaceResult
-from autotune.records import Ratio
+from autotune.records import RaceRecord, Ratio
 from autotune.tune import Outcome
 from autotune.tuned_log import Entry, verified_counts
 from search_spaces.space import Schedule
@@ -23,6 +23,8 @@ def interval(ratio: Ratio) -> str:
 
 def verdict(entry: Entry) -> str:
     """What may be said of the winner against the untuned default."""
+    if entry.race_failed:
+        return f"not raced against the default: the final race was given up, {entry.race_failed}"
     if not entry.raced:
         return "not raced against the default: the run was stopped before its final race"
     if entry.over_default is None:
@@ -75,7 +77,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         f"journal    {outcome.journal}",
     ]
     if outcome.race is not None:
-        lines += _race_remarks(outcome.race)
+        lines += _race_remarks(outcome.race) + _check_remarks(outcome.log.races[-1])
     if outcome.stopped:
         lines.append(f"stopped; resume with: autotune run --resume {outcome.journal.parent}")
     for line in lines:
@@ -90,6 +92,14 @@ def _race_remarks(race: RaceResult) -> list[str]:
     if race.voided:
         remarks.append(f"drift      void looks of the race, in which the default drifted: {race.voided}")
     return remarks + [f"left out   of the race: {schedule}: {why}" for schedule, why in race.dropped.items()]
+
+
+def _check_remarks(race: RaceRecord) -> list[str]:
+    """What the closer checks of finalists told that is no fault of the winner."""
+    remarks = [f"odd shape  {fault.why}" for fault in race.edge_faults]
+    if race.sanitized:
+        remarks.append(f"sanitized  finalists, by {', '.join(race.sanitized)}")
+    return remarks
 
 
 def outcome_json(outcome: Outcome) -> str:
@@ -109,6 +119,8 @@ def outcome_json(outcome: Outcome) -> str:
         "build_seconds": outcome.build_seconds,
         "device_seconds": outcome.device_seconds,
         "stopped": outcome.stopped,
+        "edges_checked": outcome.log.races[-1].edges_checked if outcome.race else 0,
+        "edge_faults": outcome.log.races[-1].edge_faults if outcome.race else (),
         "tuned_log": str(outcome.tuned_log),
         "journal": str(outcome.journal),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,11 @@ from autotune.identity import Identity
 from autotune.journal import FILE, Journal, RunLog, load_runs
 from autotune.measurement import Policy
 from autotune.measurer import Measurer
+from autotune.prior.choosing import SHIPPED, chosen_prior
 from autotune.process import Died
 from autotune.race import RaceResult
-from autotune.records import SCHEMA, Roof, RunRecord, TaskData
+from autotune.records import SCHEMA, GivenUpRecord, Roof, RunRecord, TaskData
+from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.scratch import scratch_folder
 from autotune.strategies.base import Aids, Strategy
 from autotune.toolchain import tool_versions
@@ -58,9 +60,12 @@ class Settings:
         policy: How candidates are measured.
         wait: Seconds to wait at most for a device that another tuner uses.
         device: A device class by name or file, "" for the one of the target's kind.
+        race: Whether the finalists are raced in the end.
+        prior: What strategies know that use a prior: "shipped", "none" or a file.
+        sanitize: Tools of compute-sanitizer that finalists are run under; () for none.
     """
 
-    strategy: str = "xgb"
+    strategy: str = "hybrid"
     model: str = ""
     trials: int = 64
     minutes: float | None = None
@@ -69,6 +74,9 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     wait: float = float("inf")
     device: str = ""
+    race: bool = True
+    prior: str = SHIPPED
+    sanitize: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Outcome:
     Attributes:
         log: All trials of the task, earlier runs included.
         entry: The best; None where nothing was verified.
-        race: The final race; None where the run was stopped before it.
+        race: The final race; None where the run was stopped before it, or it did not end.
         new_trials: Trials of this run.
         search_seconds: From the start of the run to the end of the search, set-up included.
         seconds: The whole run.
@@ -122,6 +130,7 @@ def tune(
         AutotuneError: The output folder, the device or a package is not as needed, or nothing could be verified.
     """
     calm_thread_pools()
+    program = find_sanitizer() if settings.sanitize else None
     budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
     with Journal(folder) as journal, _stop_on_signals() as stop, scratch_folder() as scratch:
         queue = Queue(settings.wait, partial(_notice, trackers), stop)
@@ -129,7 +138,11 @@ def tune(
             known = known_trials(folder, task)
             budget.trials = max(0, settings.trials - len(known.trials))
             plan = _plan(task, settings, measurer, journal, budget, trackers, stop)
-            return _tune(plan, task, settings, known, started)
+            with ExitStack() as held:
+                if program is not None:
+                    sanitizer = held.enter_context(closing(Sanitizer(program, settings.sanitize, scratch)))
+                    plan = replace(plan, sanitizer=sanitizer)
+                return _tune(plan, task, settings, known, started)
 
 
 def _notice(trackers: Sequence[Tracker], line: str) -> None:
@@ -148,7 +161,10 @@ def _plan(
 ) -> Search:
     make_strategy: type[Strategy] = registry.find(STRATEGIES, settings.strategy, "strategy")
     learner = _learner(task, settings, settings.model or make_strategy.model) if make_strategy.model else None
-    aids = Aids(learner.score if learner is not None else None, context_of(task))
+    context = context_of(task)
+    known = chosen_prior(settings.prior) if make_strategy.uses_prior else None
+    prior = known.for_task(task.space, context, task.hardware.model.name) if known is not None else None
+    aids = learner.aids(context, prior) if learner is not None else Aids(None, context, prior)
     on_gpu = task.target.kind == "cuda"
     return Search(
         measurer=measurer,
@@ -250,14 +266,19 @@ def known_trials(folder: Path, task: Task) -> RunLog:
 
 
 def _final_race(plan: Search, known: RunLog, task: Task, settings: Settings, *, stopped: bool) -> RaceResult | None:
-    """The race; none where the user stopped the search or the worker does not live through it."""
+    """The race; none where none is wanted, the user stopped the search or it did not end."""
     if stopped:
         if known.best is None:
             raise NothingValid("stopped before any schedule was verified", "resume it to go on")
         return None
+    if not settings.race:
+        return None
     try:
         return race(plan, known, task.default, settings.seed)
-    except (Died, TimeoutError):
+    except (Died, TimeoutError) as error:
+        record = GivenUpRecord(plan.run, str(error) or "it took too long")
+        plan.journal.append(record)
+        known.given_up.append(record)
         return None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,14 +12,19 @@ import msgspec
 from autotune.devices.base import DeviceInfo
 from autotune.environment import Environment
 from autotune.generators.base import Resources
+from autotune.journal import FILE as JOURNAL
 from autotune.journal import RunLog, load_runs
 from autotune.measurement import Policy, Status
 from autotune.records import Ratio, ScheduleData, TaskData
-from search_spaces.errors import BadLog, CannotWrite
+from search_spaces.errors import BadLog, CannotWrite, InvalidSchedule
+from search_spaces.operator import Workload
 from search_spaces.space import Schedule
 
 SCHEMA = "tuned-log/1"
 FILE = "tuned-log.json"
+# Largest file that is read: thousands of entries.
+MOST_BYTES = 64 * 1024 * 1024
+_LONGEST_NAME = 4096
 _RUNNERS_UP = 4
 
 
@@ -42,6 +48,7 @@ class Entry(msgspec.Struct, frozen=True):
         seconds: Median of `samples`.
         samples: Raw seconds: of the final race where there was one, else of the trial.
         raced: Whether a final race compared it with the default.
+        race_failed: Why its final race did not end, "" where it ended or was never begun.
         over_default: How many times faster than the untuned default.
         over_library: How many times faster than the fastest library call, None where none was timed.
         library: Name of that call, "" where none was timed.
@@ -79,6 +86,7 @@ class Entry(msgspec.Struct, frozen=True):
     seed: int
     identity: str = ""
     runners_up: tuple[RunnerUp, ...] = ()
+    race_failed: str = ""
 
 
 class TunedLog(msgspec.Struct, frozen=True):
@@ -128,6 +136,7 @@ def entry_of(log: RunLog) -> Entry | None:
         seed=run.seed,
         identity=run.identity,
         runners_up=_runners_up(log, schedule, raced=raced),
+        race_failed=next((g.why for g in log.given_up if g.run == run.run and not raced), ""),
     )
 
 
@@ -144,10 +153,37 @@ def _runners_up(log: RunLog, winner: Schedule, *, raced: bool) -> tuple[RunnerUp
 
 
 def entries_of(path: Path) -> list[Entry]:
-    """Entries of a run's folder, a journal, or a tuned log (a file that ends in `.json`)."""
+    """Entries of a run's folder, a journal, a tuned log (its name ends in `.json`), or a folder of folders of logs."""
     if path.suffix == ".json":
         return list(read_tuned_log(path).entries)
+    if path.is_dir() and not (path / JOURNAL).exists():
+        logs = sorted(path.glob(f"*/*{FILE}"))
+        if logs:
+            return [entry for log in logs for entry in read_tuned_log(log).entries]
     return [e for log in load_runs(path) if (e := entry_of(log)) is not None]
+
+
+EntryKey = tuple[Workload, str, str, str, int]
+
+
+def entry_key(entry: Entry) -> EntryKey:
+    """Workload, target, and the device by name, arch and units: its driver and memory make no other entry."""
+    device = entry.device
+    return entry.task.workload, entry.task.target, device.name, device.arch, device.units
+
+
+def best_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The best entry of each workload, target and device: raced before not raced, then the fastest.
+
+    Times of different spaces are comparable, those of different devices are not. In the order in which they
+    occur first.
+    """
+    best: dict[EntryKey, Entry] = {}
+    for entry in entries:
+        key = entry_key(entry)
+        if key not in best or (entry.raced, -entry.seconds) > (best[key].raced, -best[key].seconds):
+            best[key] = entry
+    return tuple(best.values())
 
 
 def write_tuned_log(folder: Path, logs: Sequence[RunLog]) -> Path:
@@ -156,34 +192,93 @@ def write_tuned_log(folder: Path, logs: Sequence[RunLog]) -> Path:
     Raises:
         CannotWrite: The folder cannot be written.
     """
-    entries = tuple(e for log in logs if (e := entry_of(log)) is not None)
     path = folder / FILE
-    partial = path.with_suffix(".partial")
-    try:
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(TunedLog(SCHEMA, entries)), indent=1))
-        partial.replace(path)
-    except OSError as error:
-        raise CannotWrite(f"{path} cannot be written ({error.strerror})", "choose another --out") from error
+    write_entries(path, [e for log in logs if (e := entry_of(log)) is not None])
     return path
 
 
-def read_tuned_log(path: Path) -> TunedLog:
-    """Reads a tuned log.
+def write_entries(path: Path, entries: Sequence[Entry]) -> None:
+    """Writes a tuned log, whole or not at all.
 
     Raises:
-        BadLog: Not there, no tuned log, or of a newer schema.
+        CannotWrite: It cannot be written.
+    """
+    # A name of its own: others may write the same entry now.
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        partial.write_bytes(msgspec.json.format(msgspec.json.encode(TunedLog(SCHEMA, tuple(entries))), indent=1))
+        partial.replace(path)
+    except OSError as error:
+        raise CannotWrite(f"{path} cannot be written ({error.strerror})", "choose another --out") from error
+
+
+class _Beginning(msgspec.Struct):
+    """What tells which version wrote a log, whatever else is in it."""
+
+    schema: str
+
+
+def read_tuned_log(path: Path) -> TunedLog:
+    """Reads a tuned log; runs nothing that it names.
+
+    Raises:
+        BadLog: Not there, no tuned log, larger than MOST_BYTES, or of another schema.
     """
     try:
-        log = msgspec.json.decode(path.read_bytes(), type=TunedLog)
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+        schema = msgspec.json.decode(data, type=_Beginning).schema
+        if schema != SCHEMA:
+            raise BadLog(
+                f"{path} has schema {schema[:40]!r}, this version reads {SCHEMA}", "install a newer kernel-autotune"
+            )
+        log = msgspec.json.decode(data, type=TunedLog)
+        for entry in log.entries:
+            _require_sound(entry)
     except OSError as error:
         raise BadLog(
             f"no tuned log at {path} ({error.strerror})", "name a run's folder or its tuned-log.json"
         ) from error
-    except msgspec.DecodeError as error:
-        raise BadLog(f"{path} is no tuned log ({error})", "derive it again with 'autotune best'") from error
-    if log.schema != SCHEMA:
-        raise BadLog(f"{path} has schema {log.schema}, this version reads {SCHEMA}", "install a newer kernel-autotune")
+    except (msgspec.MsgspecError, ValueError, RecursionError, InvalidSchedule) as error:
+        why = " ".join(str(error).split())[:300] or type(error).__name__
+        raise BadLog(f"{path} is no tuned log ({why})", "derive it again with 'autotune best'") from error
     return log
+
+
+def _require_sound(entry: Entry) -> None:
+    """What the types do not say.
+
+    Raises:
+        ValueError: A time that cannot be, a workload that names an axis twice, or a name that no line can show.
+        InvalidSchedule: A schedule that starts with no sketch.
+    """
+    named = (entry.task, entry.device, entry.schedule, [r.schedule for r in entry.runners_up])
+    if not all(text.isprintable() and len(text) <= _LONGEST_NAME for text in _texts(msgspec.to_builtins(named))):
+        raise ValueError("a name in it is too long or holds control characters")
+    for times in ((entry.seconds,), entry.samples, tuple(r.seconds for r in entry.runners_up)):
+        if not all(0.0 < t < 1e9 for t in times):
+            raise ValueError(f"{entry.task.workload} has a time that cannot be")
+    if not entry.samples:
+        raise ValueError(f"{entry.task.workload} has no samples")
+    if len(dict(entry.task.workload.axes)) != len(entry.task.workload.axes):
+        raise ValueError(f"{entry.task.workload} names an axis twice")
+    for data in (entry.schedule, *(r.schedule for r in entry.runners_up)):
+        Schedule.from_json(data)
+
+
+def _texts(data: object) -> Iterator[str]:
+    """Every text in plain data, keys too."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _texts(key)
+            yield from _texts(value)
+    elif isinstance(data, (list, tuple)):
+        for value in data:
+            yield from _texts(value)
 
 
 def verified_counts(log: RunLog) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.budget import Budget
+from autotune.edges import EdgeReport
 from autotune.journal import Journal, RunLog
 from autotune.measurement import Measurement, Status
 from autotune.measurer import Measurer
-from autotune.race import RaceResult, finalists, run_race
-from autotune.records import RaceRecord, TrialRecord
-from autotune.strategies.base import Result, Strategy
+from autotune.race import NoContestant, RaceResult, finalists, run_race
+from autotune.records import EdgeRecord, RaceRecord, TrialRecord
+from autotune.sanitizer import Sanitizer
+from autotune.strategies.base import Aids, Result, Strategy, TaskPrior
 from cost_models.model import CostModel
 from search_spaces.errors import NothingValid
 from search_spaces.space import Schedule
@@ -40,25 +42,49 @@ class Tracker(Protocol):
 
 
 class Learner:
-    """Keeps the cost model fitted and gives strategies its score."""
+    """Keeps the cost model fitted and gives strategies its score and its choices.
+
+    Args:
+        model: Fitted whenever it is asked and there is enough news.
+
+    Attributes:
+        heads: Names of the model's opinions, for `choose`.
+    """
 
     def __init__(self, model: CostModel) -> None:
         self._model = model
-        self._schedules: list[Schedule] = []
-        self._seconds: list[float] = []
-        self._fitted = 0
+        self.heads = model.heads
+        # The latest time of each schedule: one that was measured again is not learnt from twice.
+        self._seconds: dict[Schedule, float] = {}
+        self._news = 0
 
     def score(self, schedules: Sequence[Schedule]) -> NDArray[np.float64]:
-        """Predicted order, lower is faster; all equal while too little is known. Refits when there is enough news."""
-        if len(self._schedules) > (1 + _NEWS) * self._fitted:
-            self._model.fit(self._schedules, np.array(self._seconds))
-            self._fitted = len(self._schedules)
+        """Predicted order, lower is faster; all equal while too little is known."""
+        self._refit()
         return self._model.predict(schedules)
+
+    def choose(
+        self, schedules: Sequence[Schedule], count: int, pending: Sequence[Schedule] = (), head: str = ""
+    ) -> list[int]:
+        """What the model would measure next, see `CostModel.choose`."""
+        self._refit()
+        return self._model.choose(schedules, count, pending, head)
+
+    def aids(self, context: Mapping[str, float], prior: TaskPrior | None = None) -> Aids:
+        """What a strategy may lean on that has this model."""
+        return Aids(self.score, context, prior, self.choose, self.heads)
 
     def tell(self, results: Sequence[Result]) -> None:
         """Takes results in."""
-        self._schedules += [r.schedule for r in results]
-        self._seconds += [r.seconds for r in results]
+        self._seconds.update((r.schedule, r.seconds) for r in results)
+        self._news += len(results)
+
+    def _refit(self) -> None:
+        """Fits the model when enough was told since."""
+        known = len(self._seconds)
+        if self._news > _NEWS * (known - self._news):
+            self._model.fit(list(self._seconds), np.fromiter(self._seconds.values(), np.float64, known))
+            self._news = 0
 
 
 @dataclass(frozen=True)
@@ -78,6 +104,7 @@ class Search:
             seed and the measured times alone, not on when they came.
         trackers: Who watches.
         stop: Whether the user asked to stop.
+        sanitizer: Runs finalists under compute-sanitizer, None where the user did not ask for it.
     """
 
     measurer: Measurer
@@ -91,6 +118,12 @@ class Search:
     waves: bool
     trackers: Sequence[Tracker]
     stop: Callable[[], bool]
+    sanitizer: Sanitizer | None = None
+
+    def notice(self, line: str) -> None:
+        """Tells all who watch."""
+        for tracker in self.trackers:
+            tracker.notice(line)
 
 
 class SearchLoop:
@@ -195,18 +228,34 @@ def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResul
     """The final race over what was found, recorded in the journal.
 
     Raises:
-        NothingValid: No trial was verified.
+        NothingValid: No trial was verified, or none survived the race.
     """
-    _verify_finalists(plan, known, default)
-    if known.best is None:
-        raise NothingValid(
-            f"none of {len(known.trials)} schedules could be built, run and verified", _main_reason(known)
-        )
-    result = run_race(plan.measurer.race, list(known.trials.values()), default, seed)
-    record = RaceRecord(
+    result = None
+    while result is None:
+        _verify_finalists(plan, known, default)
+        if known.best is None:
+            raise NothingValid(
+                f"none of {len(known.trials)} schedules could be built, run and verified", _main_reason(known)
+            )
+        edges = plan.measurer.check_edges(finalists(list(known.trials.values()), default))
+        try:
+            result = run_race(plan.measurer.race, list(known.trials.values()), default, seed)
+            dropped = result.dropped
+        except NoContestant as error:
+            dropped = error.dropped
+        for schedule, end in dropped.items():
+            _refute(plan, known, schedule, end.status, end.why)
+    record = _record(plan, result, edges)
+    plan.journal.append(record)
+    known.races.append(record)
+    return result
+
+
+def _record(plan: Search, result: RaceResult, edges: EdgeReport) -> RaceRecord:
+    return RaceRecord(
         run=plan.run,
         winner=dict(result.winner.items),
-        default=dict(default.items),
+        default=dict(result.default.items),
         schedules=tuple(dict(s.items) for s in result.samples),
         samples=tuple(tuple(t) for t in result.samples.values()),
         library={name: tuple(times) for name, times in result.library.items()},
@@ -214,11 +263,12 @@ def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResul
         over_library=result.over_library,
         tied=result.tied,
         voided=result.voided,
-        dropped=tuple((dict(s.items), why) for s, why in result.dropped.items()),
+        dropped=tuple((dict(s.items), end.why) for s, end in result.dropped.items()),
+        conditions=tuple(result.conditions),
+        edges_checked=edges.checked,
+        edge_faults=tuple(EdgeRecord(f.workload, dict(f.schedule.items), f.status, str(f)) for f in edges.faults),
+        sanitized=plan.sanitizer.tools if plan.sanitizer is not None else (),
     )
-    plan.journal.append(record)
-    known.races.append(record)
-    return result
 
 
 def _verify_finalists(plan: Search, known: RunLog, default: Schedule) -> None:
@@ -226,14 +276,21 @@ def _verify_finalists(plan: Search, known: RunLog, default: Schedule) -> None:
     cleared: set[Schedule] = set()
     while asked := [s for s in finalists(list(known.trials.values()), default) if s not in cleared]:
         failed = plan.measurer.verify(asked)
+        if plan.sanitizer is not None:
+            failed |= plan.measurer.sanitize(plan.sanitizer, [s for s in asked if s not in failed], plan.notice)
         cleared.update(asked)
         for schedule, answer in failed.items():
-            binary = known.trials[schedule].binary
-            for trial, (twin, measured) in enumerate(known.trials.items()):
-                if measured.status is Status.OK and (twin == schedule or (binary and measured.binary == binary)):
-                    refuted = replace(measured, status=answer.status, samples=(), detail=answer.detail)
-                    known.trials[twin] = refuted
-                    plan.journal.append(TrialRecord.of(plan.run, trial, plan.budget.elapsed, refuted))
+            _refute(plan, known, schedule, answer.status, answer.detail)
+
+
+def _refute(plan: Search, known: RunLog, schedule: Schedule, status: Status, detail: str) -> None:
+    """Records anew, as failed, a trial that was taken for good and all others of its binary."""
+    binary = known.trials[schedule].binary
+    for trial, (twin, measured) in enumerate(known.trials.items()):
+        if measured.status is Status.OK and (twin == schedule or (binary and measured.binary == binary)):
+            refuted = replace(measured, status=status, samples=(), detail=detail)
+            known.trials[twin] = refuted
+            plan.journal.append(TrialRecord.of(plan.run, trial, plan.budget.elapsed, refuted))
 
 
 def _main_reason(known: RunLog) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,13 +16,15 @@ from autotune.identity import Identity, Judgement, Reading, judge
 from autotune.measurement import Measurement, Status
 from autotune.measurer import Measurer
 from autotune.process import Died
-from autotune.race import RaceResult, ratio, run_race
+from autotune.race import NoContestant, RaceResult, ratio, run_race
 from autotune.records import Ratio, TaskData
+from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.scratch import scratch_folder
 from autotune.task_options import TaskOptions, make_task, on_device, require_device
 from autotune.toolchain import tool_versions
 from autotune.tune import usable_task
 from autotune.tuned_log import Entry
+from autotune.worker import Measured
 from search_spaces.errors import AutotuneError, ExitCode, OtherIdentity
 from search_spaces.space import Schedule
 from search_spaces.task import Task
@@ -48,11 +50,13 @@ class Rules:
         policy: What is made of records of another identity.
         top: Schedules verified of each entry: its winner and the runners-up.
         tolerance: Share by which the winner may be slower than recorded, on the same device.
+        sanitize: Tools of compute-sanitizer that schedules for CUDA are run under; () for none.
     """
 
     policy: Reading = Reading.COMPATIBLE
     top: int = 3
     tolerance: float = 0.1
+    sanitize: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,17 @@ def _prepared(entry: Entry, rules: Rules, scratch: Path) -> Case:
     return case
 
 
-def verify(case: Case, rules: Rules) -> Verified:
-    """Builds, checks and races the case's winner, its runners-up and the default."""
+def verify(case: Case, rules: Rules, notice: Callable[[str], object] = lambda _: None) -> Verified:
+    """Builds, checks and races the case's winner, its runners-up and the default.
+
+    Args:
+        case: As `prepare` made it.
+        rules: What is asked of it.
+        notice: Told in a line what could not be checked.
+
+    Raises:
+        MissingDependency: It is to be sanitized, and compute-sanitizer is not installed.
+    """
     if case.failed is not None:
         return case.failed
     assert case.task is not None
@@ -154,11 +167,15 @@ def verify(case: Case, rules: Rules) -> Verified:
     with scratch_folder() as scratch, closing(Measurer(task, entry.policy, scratch, jobs)) as measurer:
         measurer.device()
         trials = _measured(measurer, list(dict.fromkeys([task.default, winner, *legal])))
+        if rules.sanitize and task.target.kind == "cuda":
+            with closing(Sanitizer(find_sanitizer(), rules.sanitize, scratch)) as sanitizer:
+                verified = [s for s, trial in trials.items() if trial.status is Status.OK]
+                _refute(trials, measurer.sanitize(sanitizer, verified, notice))
         if trials[winner].status is not Status.OK:
             return case.ended(State.INVALID, _failure(trials[winner]))
         try:
             race = run_race(measurer.race, list(trials.values()), task.default, entry.seed)
-        except (Died, TimeoutError) as error:
+        except (Died, TimeoutError, NoContestant) as error:
             return case.ended(State.INVALID, f"the race did not end: {error or 'time-out'}")
     return _decided(case, rules, trials, race)
 
@@ -169,10 +186,13 @@ def _measured(measurer: Measurer, schedules: Sequence[Schedule]) -> dict[Schedul
     measurer.submit(schedules)
     while measurer.in_flight:
         done |= {m.schedule: m for m in measurer.completed(_POLL_SECONDS)}
-    refuted = measurer.verify([s for s in schedules if done[s].status is Status.OK])
-    for schedule, answer in refuted.items():
-        done[schedule] = replace(done[schedule], status=answer.status, samples=(), detail=answer.detail)
+    _refute(done, measurer.verify([s for s in schedules if done[s].status is Status.OK]))
     return {s: done[s] for s in schedules}
+
+
+def _refute(trials: dict[Schedule, Measurement], failed: Mapping[Schedule, Measured]) -> None:
+    for schedule, answer in failed.items():
+        trials[schedule] = replace(trials[schedule], status=answer.status, samples=(), detail=answer.detail)
 
 
 def _failure(trial: Measurement) -> str:

@@ -18,6 +18,7 @@ from autotune.clock import monotonic
 from autotune.devices.base import Device, DeviceInfo
 from autotune.devices.telemetry import Conditions
 from autotune.generators.base import Artifact, BoundLaunch
+from autotune.look import Look
 from autotune.measurement import Phases, Policy, Status
 from autotune.tampering import Seal
 from autotune.timing import Timer
@@ -114,8 +115,23 @@ class Verify:
 
 
 @dataclass(frozen=True)
+class VerifyEdge:
+    """Asks whether schedules are right on another workload of the operator; answered by a Measured for each.
+
+    Attributes:
+        entries: Schedules built for that workload.
+        task: The task with that workload.
+        generators: Name of the code generator of each: its space, which may take long to make, is not needed then.
+    """
+
+    entries: tuple[tuple[Schedule, Artifact], ...]
+    task: Task
+    generators: Mapping[Schedule, str]
+
+
+@dataclass(frozen=True)
 class Rounds:
-    """Asks for rounds of a race: in each, every contestant once, in random order.
+    """Asks for rounds of a race: in each, every contestant once, in random order; answered by a Look.
 
     Attributes:
         entries: Candidates.
@@ -161,6 +177,8 @@ class Worker:
             return self._measure(job)
         if isinstance(job, Verify):
             return self._verify(job)
+        if isinstance(job, VerifyEdge):
+            return self._verify_edge(job)
         assert isinstance(job, Rounds)
         return self._race(job)
 
@@ -218,9 +236,13 @@ class Worker:
         return Measured(Status.WRONG_RESULT, (), verdict.fault, verdict.error, phases=phases, poisoned=stays)
 
     def _verify(self, job: Verify) -> tuple[Measured, ...]:
-        verdicts = self._checker.check_distributions([self._load(*entry) for entry in job.entries])
-        found = [Status.WRONG_RESULT if v.fault else Status.OK for v in verdicts]
-        return tuple(Measured(s, (), v.fault, v.error) for s, v in zip(found, verdicts, strict=True))
+        return tuple(map(_judged, self._checker.check_distributions([self._load(*entry) for entry in job.entries])))
+
+    def _verify_edge(self, job: VerifyEdge) -> tuple[Measured, ...]:
+        checker = Checker(self._device, job.task, self._policy)
+        kernels = [find_generator(job.generators[s]).load(job.task, s, a, self._folder) for s, a in job.entries]
+        launches = [checker.bind(kernel) for kernel in kernels]
+        return tuple(_judged(checker.check_once(launch)) for launch in launches)
 
     def _is_poisoned(self) -> bool:
         try:
@@ -229,7 +251,8 @@ class Worker:
             return True
         return False
 
-    def _race(self, job: Rounds) -> tuple[dict[Schedule, list[float]], dict[str, list[float]]]:
+    def _race(self, job: Rounds) -> Look:
+        """The rounds, and one run of every contestant more: one that turns wrong after many launches must not win."""
         self._checker.restore()
         if self._library is None:
             calls = self._device.library(self._task, self._checker.inputs, self._checker.outputs)
@@ -241,7 +264,19 @@ class Worker:
         calls = self._library if job.library else {}
         anchor = list(launches).index(job.anchor) if job.anchor in launches else None
         times = self._timer.rounds([*launches.values(), *calls.values()], job.count, job.seed, anchor)
-        return dict(zip(launches, times, strict=False)), dict(zip(calls, times[len(launches) :], strict=True))
+        conditions = self._device.conditions()
+        checks = {s: self._checker.check_once(launch, "in the race, ") for s, launch in launches.items()}
+        return Look(
+            times=dict(zip(launches, times, strict=False)),
+            library=dict(zip(calls, times[len(launches) :], strict=True)),
+            conditions=conditions,
+            faults={s: verdict.fault for s, verdict in checks.items() if verdict.fault},
+        )
+
+
+def _judged(verdict: Verdict) -> Measured:
+    """An answer that has no samples."""
+    return Measured(Status.WRONG_RESULT if verdict.fault else Status.OK, (), verdict.fault, verdict.error)
 
 
 def setup(task: Task, policy: Policy, folder: Path, device: str = "") -> Callable[[object], object]:
@@ -252,6 +287,3 @@ def setup(task: Task, policy: Policy, folder: Path, device: str = "") -> Callabl
         # After the device was made, which counts the cores of the machine: only this process stays on the target's.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: task.target.cores])
     return worker.handle
-
-
-Answer = Identified | Prepare | Measured | tuple[dict[Schedule, list[float]], dict[str, list[float]]]

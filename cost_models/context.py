@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from search_spaces.hardware import Hardware
+from search_spaces.operator import Cost
 from search_spaces.task import Task
 
 Context = Mapping[str, float]
@@ -14,15 +15,21 @@ _BITS = {"float64": 64, "float32": 32, "tf32": 32, "float16": 16, "bfloat16": 16
 
 def context_of(task: Task) -> dict[str, float]:
     """The axes, dtype, work and device of a task; large quantities by their logarithm to base 2."""
-    cost = task.operator.cost(task.workload)
-    axes = {f"axis {n}": math.log2(max(1, v)) for n, v in task.workload.axes}
+    workload = task.workload
     return {
-        **axes,
-        "bits": float(_BITS.get(task.workload.dtype, 32)),
+        **workload_context(dict(workload.axes), workload.dtype, task.operator.cost(workload)),
+        **hardware_context(task.hardware, workload.dtype),
+    }
+
+
+def workload_context(axes: Mapping[str, int], dtype: str, cost: Cost) -> dict[str, float]:
+    """What is computed, whatever computes it."""
+    return {
+        **{f"axis {n}": math.log2(max(1, v)) for n, v in axes.items()},
+        "bits": float(_BITS.get(dtype, 32)),
         "operations": math.log2(cost.operations),
         "bytes": math.log2(cost.bytes),
         "intensity": math.log2(cost.operations / cost.bytes),
-        **hardware_context(task.hardware, task.workload.dtype),
     }
 
 

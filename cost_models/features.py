@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,8 @@ Matrix = NDArray[np.float32]
 # A word with at most this many values is one-hot, a longer list is numbered.
 _ONE_HOT = 8
 _CACHED_ROWS = 50_000
+# Schedules of each sketch from which the range of what it derives is taken.
+_EXAMPLES = 32
 
 
 class Features:
@@ -33,6 +37,7 @@ class Features:
     """
 
     def __init__(self, space: ScheduleSpace, derived: Derived | None = None) -> None:
+        self._space = space
         self._derived = derived
         self._start: dict[str, int] = {}
         self._codes: dict[tuple[str, str], tuple[int, Mapping[Value, tuple[float, ...]]]] = {}
@@ -48,11 +53,13 @@ class Features:
                     self._start[shared] = len(columns)
                     columns += names
                 self._codes[sketch.sketch, knob.name] = (self._start[shared], codes)
-        for name in self._derived_names(space):
+        for name in self._derived_names():
             self._start[name] = len(columns)
             columns.append(name)
         self.columns = tuple(columns)
-        self._rows: dict[Schedule, Matrix] = {}
+        # Rows already made, and the place of each schedule's.
+        self._table = np.empty((0, len(columns)), np.float32)
+        self._places: dict[Schedule, int] = {}
 
     @classmethod
     def of_task(cls, task: Task) -> Features:
@@ -61,17 +68,26 @@ class Features:
 
     def __call__(self, schedules: Sequence[Schedule]) -> Matrix:
         """The rows of `schedules`, shape (n, columns)."""
-        if len(self._rows) > _CACHED_ROWS:
-            self._rows.clear()
-        out = np.empty((len(schedules), len(self.columns)), np.float32)
-        for index, schedule in enumerate(schedules):
-            row = self._rows.get(schedule)
-            if row is None:
-                row = self._rows[schedule] = self._row(schedule)
-            out[index] = row
-        return out
+        if len(self._places) + len(schedules) > _CACHED_ROWS:
+            self._places.clear()
+        known = self._places
+        unknown = [s for s in schedules if s not in known]
+        if unknown:
+            self._remember(dict.fromkeys(unknown))
+        return self._table[[known[s] for s in schedules]]
 
-    def _row(self, schedule: Schedule) -> Matrix:
+    def _remember(self, schedules: Collection[Schedule]) -> None:
+        """Makes the rows of new schedules and keeps them."""
+        first = len(self._places)
+        if (needed := first + len(schedules)) > len(self._table):
+            table = np.empty((max(needed, 2 * len(self._table)), len(self.columns)), np.float32)
+            table[:first] = self._table[:first]
+            self._table = table
+        for place, schedule in enumerate(schedules, start=first):
+            self._table[place] = self._row(schedule)
+            self._places[schedule] = place
+
+    def _row(self, schedule: Schedule) -> list[float]:
         row = [math.nan] * len(self.columns)
         sketch = schedule.sketch
         if self._sketch_column:
@@ -84,16 +100,48 @@ class Features:
         if self._derived is not None:
             for name, number in self._derived(schedule).items():
                 row[self._start[f"derived {name}"]] = number
-        return np.array(row, np.float32)
+        return row
 
-    def _derived_names(self, space: ScheduleSpace) -> list[str]:
+    def unit(self, schedules: Sequence[Schedule]) -> NDArray[np.float64]:
+        """The rows with every column scaled to about [0, 1] over the space, shape (n, columns); 0.5 where it is NaN.
+
+        So distances mean the same in all columns. Columns that are the same everywhere are 0.
+        """
+        low, width = self._ranges
+        return np.asarray(np.nan_to_num((self(schedules) - low) / width, nan=0.5), np.float64)
+
+    @cached_property
+    def _ranges(self) -> tuple[Matrix, Matrix]:
+        """Lowest value and spread of each column, over some schedules of each sketch and all values of its knobs."""
+        rows = [self(self._examples)]
+        for start, codes in self._codes.values():
+            known = np.array(list(codes.values()), np.float32)
+            extremes = np.full((len(known), len(self.columns)), math.nan, np.float32)
+            extremes[:, start : start + known.shape[1]] = known
+            rows.append(extremes)
+        table = np.concatenate(rows)
+        low = np.where(np.isnan(table), np.inf, table).min(axis=0)
+        high = np.where(np.isnan(table), -np.inf, table).max(axis=0)
+        return low, np.where(high > low, high - low, np.float32(1.0))
+
+    @cached_property
+    def _examples(self) -> list[Schedule]:
+        """Some schedules of each sketch, always the same."""
+        rng = np.random.default_rng(0)
+        found: list[Schedule] = []
+        for sketch in self._space.sketches:
+            prefix = Schedule(((SKETCH, sketch.sketch),))
+            drawn = (self._space.sample(rng, prefix) for _ in range(_EXAMPLES))
+            found += [s for s in takewhile(lambda s: s is not None, drawn) if s is not None]
+        return found
+
+    def _derived_names(self) -> list[str]:
         """Names that the sketches derive, from one schedule of each."""
         names: dict[str, None] = {}
         if self._derived is not None:
-            for sketch in space.sketches:
-                example = space.sample(np.random.default_rng(0), Schedule(((SKETCH, sketch.sketch),)))
-                if example is not None:
-                    names.update(dict.fromkeys(f"derived {name}" for name in self._derived(example)))
+            examples = {s.sketch: s for s in reversed(self._examples)}
+            for example in reversed(examples.values()):
+                names.update(dict.fromkeys(f"derived {name}" for name in self._derived(example)))
         return list(names)
 
 

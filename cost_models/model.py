@@ -20,7 +20,12 @@ class CostModel(ABC):
     Args:
         features: Of the task's schedules; `Features.of_task(task)` builds them.
         seed: For whatever is random in fitting.
+
+    Attributes:
+        heads: Names of its opinions on what to measure next, the first one that of `predict`; others may disagree.
     """
+
+    heads: tuple[str, ...] = ("order",)
 
     def __init__(self, features: Features, seed: int) -> None:
         self.features = features
@@ -43,3 +48,19 @@ class CostModel(ABC):
     @abstractmethod
     def predict(self, schedules: Sequence[Schedule]) -> Floats:
         """Scores of shape (n,), lower is faster; only their order matters. Zeros while it is not ready."""
+
+    def choose(
+        self, schedules: Sequence[Schedule], count: int, pending: Sequence[Schedule] = (), head: str = ""
+    ) -> list[int]:
+        """What to measure next, by one opinion.
+
+        Args:
+            schedules: To choose among.
+            count: At most so many are chosen.
+            pending: Being measured; a model that knows how unsure it is looks elsewhere.
+            head: One of `heads`, "" for the first.
+
+        Returns:
+            Places in `schedules`, most promising first; of equal ones the earlier.
+        """
+        return [int(i) for i in np.argsort(self.predict(schedules), kind="stable")[:count]]

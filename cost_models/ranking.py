@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from cost_models.model import Floats
+from cost_models.model import CostModel, Floats
+from search_spaces.space import Schedule
+
+# Measurements with which a model is judged, at least; parts they are divided into; how many predicted fastest count.
+LEAST, FOLDS, TOP = 32, 4, 8
 
 
 def top_recall(predicted: Floats, seconds: Floats, count: int) -> float:
@@ -39,3 +46,43 @@ def regret(predicted: Floats, seconds: Floats, count: int) -> float:
     """
     chosen = np.argsort(predicted, kind="stable")[:count]
     return float(seconds[chosen].min() / seconds.min() - 1)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How a model ranked measurements that were kept from it, mean over the parts.
+
+    Attributes:
+        top_recall: Share of the `TOP` fastest of a part that it has among its own `TOP`.
+        pair_accuracy: Share of pairs in the right order, 0.5 by chance.
+        regret: How much slower than the fastest of a part the best of its `TOP` is; `inf` where all of those failed.
+    """
+
+    top_recall: float
+    pair_accuracy: float
+    regret: float
+
+
+def held_out(make: Callable[[], CostModel], schedules: Sequence[Schedule], seconds: Floats) -> Quality | None:
+    """Quality of a model on every part of the measurements after learning from the others.
+
+    Args:
+        make: Gives a model that has learnt nothing.
+        schedules: What was measured.
+        seconds: Its times, shape (n,), `inf` where it failed.
+
+    Returns:
+        None for fewer than `LEAST` measurements, or where a part has nothing that was verified.
+    """
+    parts = [np.arange(len(schedules)) % FOLDS == i for i in range(FOLDS)]
+    if len(schedules) < LEAST or not all(np.isfinite(seconds[part]).any() for part in parts):
+        return None
+    found = []
+    for part in parts:
+        model = make()
+        model.fit([s for s, kept in zip(schedules, part, strict=True) if not kept], seconds[~part])
+        predicted = model.predict([s for s, kept in zip(schedules, part, strict=True) if kept])
+        truth = seconds[part]
+        figures = top_recall(predicted, truth, TOP), pair_accuracy(predicted, truth), regret(predicted, truth, TOP)
+        found.append(figures)
+    return Quality(*(float(v) for v in np.mean(found, axis=0)))

@@ -27,6 +27,11 @@ EPSILON: Mapping[str, float] = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float
 # Largest finite value, with room for the rounding of a result.
 LARGEST: Mapping[str, float] = {"float16": 6.5e4, "bfloat16": 3.3e38, "float32": 3.3e38}
 Launch = Callable[[], object]
+# Extents tried for the axes of odd workloads, the largest that fits first: just above a power of two, and primes just
+# below one. Tiles are powers of two, so that each leaves a ragged rest.
+_ABOVE, _BELOW = (257, 129, 65, 33, 17, 9, 5, 3, 2), (127, 31, 7, 3, 2)
+# An odd workload is checked in milliseconds.
+_EDGE_OPERATIONS, _EDGE_BYTES = 1e8, 4e6
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,11 @@ class Workload:
     def _values(self) -> dict[str, int]:
         return dict(self.axes)
 
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The axes' values, in the operator's order."""
+        return tuple(value for _, value in self.axes)
+
     def __str__(self) -> str:
         return f"{self.operator} {','.join(f'{k}={v}' for k, v in self.axes)} {self.dtype}"
 
@@ -159,6 +169,39 @@ class Operator(ABC):
     def compute(self, workload: Workload, te: Any, topi: Any) -> tuple[Any, ...] | None:
         """TE tensors, inputs first, outputs last, for TVM's sketches; None where there is no TE definition."""
         return None
+
+    def edge_workloads(self, workload: Workload) -> tuple[Workload, ...]:
+        """A few small workloads of the same kind on which sketches are easily wrong, for a closer look at finalists.
+
+        The most telling first. Here: all axes that take any value just above a power of two; at a prime just below one;
+        at their least. No axis is larger than in `workload`, and axes with choices stay. Override where axes hang
+        together in another way.
+        """
+        least = [value if axis.choices else axis.least for axis, value in zip(self.axes, workload.values, strict=True)]
+        found = [made for sizes in (_ABOVE, _BELOW, ()) if (made := self._edge(workload, least, sizes)) is not None]
+        return tuple(w for w in dict.fromkeys(found) if w != workload)
+
+    def _edge(self, workload: Workload, least: Sequence[int], sizes: Sequence[int]) -> Workload | None:
+        """From the last axis to the first, the first of `sizes` with which the workload is valid and small."""
+        chosen = self._small(workload, least)
+        if chosen is None:
+            return None
+        for i, axis in reversed(list(enumerate(self.axes))):
+            fitting = [size for size in sizes if axis.least < size <= workload.values[i] and not axis.choices]
+            wider = (self._small(workload, (*chosen.values[:i], size, *chosen.values[i + 1 :])) for size in fitting)
+            chosen = next(filter(None, wider), chosen)
+        return chosen
+
+    def _small(self, workload: Workload, values: Sequence[int]) -> Workload | None:
+        """`workload` with other values; None where they do not go together or make it large."""
+        axes = tuple((axis.name, value) for axis, value in zip(self.axes, values, strict=True))
+        made = Workload(workload.operator, axes, workload.dtype)
+        try:
+            self.check(made)
+        except InvalidWorkload:
+            return None
+        size = sum(t.bytes for t in self.tensors(made))
+        return made if size <= _EDGE_BYTES and self.cost(made).operations <= _EDGE_OPERATIONS else None
 
     def numpy_library(
         self, workload: Workload, np: Any, inputs: Sequence[Any], outputs: Sequence[Any]

@@ -30,7 +30,7 @@ def find(package: str, name: str, what: str) -> Any:
 
     Args:
         package: Folder of the plug-ins, dotted.
-        name: A file's name in it, a dotted module elsewhere, or `file.py:Name`.
+        name: A file's name in it, a dotted module elsewhere, or `file.py`; with `:Name` another attribute of it.
         what: The kind of plug-in in singular ("operator"), for the attribute and for errors.
 
     Raises:
@@ -41,8 +41,8 @@ def find(package: str, name: str, what: str) -> Any:
     place, _, chosen = name.partition(":")
     if place.endswith(".py"):
         return _attribute(load_file(Path(place)), chosen or attribute, name, what)
-    if name in names(package):
-        return _attribute(_import(f"{package}.{name}", f"{what} {name}"), attribute, name, what)
+    if place in names(package):
+        return _attribute(_import(f"{package}.{place}", f"{what} {place}"), chosen or attribute, name, what)
     if "." in place and not place.startswith("."):
         try:
             module = _import(place, f"{what} {name}")

@@ -20,6 +20,18 @@ class Schedule:
 
     items: tuple[tuple[str, Value], ...] = ()
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.items)
+
+    def __hash__(self) -> int:
+        # Sets and dictionaries of schedules ask for it far more often than schedules are made.
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Schedule], tuple[tuple[tuple[str, Value], ...]]]:
+        """The decisions alone: the hash of a word is another in every process."""
+        return (Schedule, (self.items,))
+
     def __getitem__(self, name: str) -> Value:
         for key, value in self.items:
             if key == name:

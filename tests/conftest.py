@@ -2,6 +2,9 @@ import os
 
 import pytest
 
+# Most tests run the command line for other reasons than tracking.
+os.environ["AUTOTUNE_MLFLOW"] = "none"
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_locks(tmp_path_factory):

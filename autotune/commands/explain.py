@@ -25,7 +25,7 @@ _LOG2 = "log2_"
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(run: Path, as_json: bool) -> None:
-    r"""Show why the best schedule of a run won; needs its journal, no device.
+    """Show why the best schedule of a run won; needs its journal, no device.
 
     \b
     autotune explain autotune-runs/FOLDER

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from autotune.compile_only import compile_only
 from autotune.devices.cpu import usable_cores
 from autotune.display import ProgressLine, output, progress_output
+from autotune.environment import tracking_uri
 from autotune.measurement import Policy
+from autotune.prior.choosing import SHIPPED, prior_file
 from autotune.records import RunRecord
 from autotune.run_folder import first_record, fresh_folder, latest_folder, new_folder
+from autotune.sanitizer import find_sanitizer, parse_tools
 from autotune.summary import outcome_json, print_outcome
 from autotune.task_options import TaskOptions, make_task, on_device, require_device, task_options
+from autotune.tracking.follower import EXPERIMENT, following, store_uri
 from autotune.tune import STRATEGIES, Settings, tune, usable_task
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, ExitCode
@@ -31,7 +36,10 @@ def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> l
 
 @click.command("run")
 @task_options(required=False)
-@click.option("--strategy", shell_complete=_strategy_names, help="What searches.  [default: xgb]")
+@click.option("--strategy", shell_complete=_strategy_names, help="What searches.  [default: hybrid]")
+@click.option(
+    "--prior", metavar="WHICH", help="What was learnt of other tasks: shipped, none or a file.  [default: shipped]"
+)
 @click.option("--trials", type=click.IntRange(min=1), help="Trials in all.  [default: 64 on a CPU, 512 on a GPU]")
 @click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="Time limit of the search.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random.  [default: 0]")
@@ -51,10 +59,23 @@ def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> l
     metavar="SECONDS",
     help="Wait so long for a device that another run uses.  [default: until it is free]",
 )
+@click.option(
+    "--mlflow",
+    metavar="URI",
+    help="Where to log; 'none' for nowhere.  [default: MLFLOW_TRACKING_URI, else a SQLite file beside the runs]",
+)
+@click.option("--experiment", default=EXPERIMENT, show_default=True, help="The experiment's name in MLflow.")
+@click.option(
+    "--sanitize",
+    is_flag=False,
+    flag_value="memcheck",
+    metavar="[TOOL,...]",
+    help="Run finalists under compute-sanitizer: memcheck, racecheck, initcheck, synccheck; CUDA only, slow.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(**given: Any) -> int:
-    r"""Tune an operator on a device and leave a tuned log.
+    """Tune an operator on a device and leave a tuned log.
 
     \b
     autotune run --op matmul --target llvm --shape M=512,N=512,K=512
@@ -69,6 +90,7 @@ class RunOptions:
     """The values of the options that say how to tune, None where the user left them out."""
 
     strategy: str | None
+    prior: str | None
     trials: int | None
     minutes: float | None
     seed: int | None
@@ -79,6 +101,9 @@ class RunOptions:
     resume: str | None
     only_compile: bool
     foreign_device: bool
+    sanitize: str | None
+    mlflow: str | None
+    experiment: str
     as_json: bool
     quiet: bool
 
@@ -97,6 +122,8 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
         raise AutotuneError("no operator", "name one with --op; 'autotune ops' lists them")
     if options.strategy is not None:
         registry.find(STRATEGIES, options.strategy, "strategy")
+    prior_file(options.prior or SHIPPED)
+    _require_sanitizer(task_names, options)
     task = make_task(task_names, measure_roof=not options.only_compile)
     if not options.only_compile:
         task = on_device(task, require_device(task, options.foreign_device))
@@ -113,14 +140,34 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
         return ExitCode.OK
     if folder is None:
         folder = fresh_folder(options.out) if options.out is not None else new_folder(task.workload, task.target)
+    return _tune(task, settings, folder, options, progress)
+
+
+def _tune(task: Task, settings: Settings, folder: Path, options: RunOptions, progress: Console) -> int:
+    """The run itself, watched and tracked, and what is said of it in the end."""
     cost = task.operator.cost(task.workload)
-    with ProgressLine(progress, cost.operations, cost.bytes, task.floor_seconds) as line:
+    store = store_uri(options.mlflow or tracking_uri(), folder)
+    with (
+        following(folder, store, options.experiment, progress.print),
+        ProgressLine(progress, cost.operations, cost.bytes, task.floor_seconds) as line,
+    ):
         outcome = tune(task, settings, folder, [line], line.searching)
     if options.as_json:
         sys.stdout.write(outcome_json(outcome) + "\n")
     else:
         print_outcome(output(), outcome)
+        if store is not None:
+            output().print(f"mlflow     {store}, experiment {options.experiment}", soft_wrap=True)
     return ExitCode.INTERRUPTED if outcome.stopped else ExitCode.OK
+
+
+def _require_sanitizer(names: TaskOptions, options: RunOptions) -> None:
+    """Raises where `--sanitize` cannot be obeyed; before anything is measured."""
+    if not parse_tools(options.sanitize):
+        return
+    if not names.target.startswith("cuda"):
+        raise AutotuneError("--sanitize checks kernels of a GPU", f"leave it out for --target {names.target}")
+    find_sanitizer()
 
 
 def _settings(task: Task, options: RunOptions, earlier: RunRecord | None) -> Settings:
@@ -138,6 +185,8 @@ def _settings(task: Task, options: RunOptions, earlier: RunRecord | None) -> Set
         jobs=options.jobs or usable_cores(),
         policy=Policy(cold=options.l2 == "cold"),
         wait=float("inf") if options.wait is None else options.wait,
+        sanitize=parse_tools(options.sanitize),
+        prior=options.prior or SHIPPED,
     )
 
 

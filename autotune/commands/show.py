@@ -13,8 +13,10 @@ from rich.table import Table
 from autotune.display import duration, output, rate, titled
 from autotune.journal import RunLog, load_runs
 from autotune.measurement import Status
+from autotune.model_quality import quality_of
 from autotune.records import TrialRecord
 from autotune.tuned_log import verified_counts
+from cost_models.ranking import TOP
 
 
 @click.command("show")
@@ -61,6 +63,13 @@ def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:
         else:
             table.add_row("", "", "", "", f"{trial.status.replace('_', ' ')}: {trial.detail} [{trial.schedule}]")
     console.print(table)
+    if (found := quality_of(log)) is not None:
+        name, quality = found
+        console.print(
+            f"model {name} on trials kept from it: {quality.pair_accuracy:.0%} of pairs in order, "
+            f"{quality.top_recall:.0%} of the {TOP} fastest among its first {TOP}, "
+            f"the best of those {quality.regret:.0%} slower than the fastest"
+        )
 
 
 COMMAND = command

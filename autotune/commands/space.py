@@ -20,7 +20,7 @@ from search_spaces.task import Task
 @task_options(required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(as_json: bool, **named: Any) -> None:
-    r"""Show sketches, knobs and the size of an operator's schedule space.
+    """Show sketches, knobs and the size of an operator's schedule space.
 
     \b
     autotune space --op attention --target cuda -arch=sm_80

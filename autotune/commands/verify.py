@@ -12,6 +12,7 @@ from rich.table import Table
 from autotune.display import duration, output, pretty_json, progress_output, titled
 from autotune.environment import calm_thread_pools
 from autotune.identity import Reading
+from autotune.sanitizer import find_sanitizer, parse_tools
 from autotune.summary import interval
 from autotune.tuned_log import entries_of
 from autotune.verification import Rules, State, Verified, prepare, verify
@@ -45,9 +46,16 @@ _MOST_DIFFERENCES = 4
     metavar="PERCENT",
     help="How much slower than recorded a winner may be on the device it was recorded on.",
 )
+@click.option(
+    "--sanitize",
+    is_flag=False,
+    flag_value="memcheck",
+    metavar="[TOOL,...]",
+    help="Run them under compute-sanitizer: memcheck, racecheck, initcheck, synccheck; CUDA only, slow.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(log: Path, policy: str, top: int, tolerance: float, as_json: bool) -> int:
-    r"""Measure the winners of a tuned log, journal or run again; exit code 8 unless all of them hold.
+def command(log: Path, policy: str, top: int, tolerance: float, sanitize: str | None, as_json: bool) -> int:
+    """Measure the winners of a tuned log, journal or run again; exit code 8 unless all of them hold.
 
     \b
     autotune verify autotune-runs/FOLDER/tuned-log.json --policy exact
@@ -56,13 +64,15 @@ def command(log: Path, policy: str, top: int, tolerance: float, as_json: bool) -
     if not entries:
         raise NothingValid(f"no verified schedule in {log}", "'autotune show' tells why trials failed")
     calm_thread_pools()
-    rules = Rules(Reading(policy), top, tolerance / 100.0)
+    rules = Rules(Reading(policy), top, tolerance / 100.0, parse_tools(sanitize))
+    if rules.sanitize:
+        find_sanitizer()
     progress = progress_output(quiet=as_json)
     results = []
     for case in prepare(entries, rules):
         if case.failed is None:
             progress.print(f"measuring {case.entry.task.workload} for {case.entry.task.target}")
-        results.append(verify(case, rules))
+        results.append(verify(case, rules, progress.print))
     if as_json:
         rows = [_row(r) for r in results]
         sys.stdout.write(pretty_json(rows) + "\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +26,22 @@ _ASKED_FROM = 3
 _HOLD_CYCLES = 1_000_000
 _SETTLE_SECONDS = 0.05
 _SLICE_ROWS = 4096
+# CU_STREAM_CAPTURE_MODE_RELAXED, which forbids this process nothing.
+_CAPTURE_RELAXED = 2
+
+
+def torch_info(torch: Any, device: Any) -> DeviceInfo:
+    """The identity of a device of torch's; changes nothing in it."""
+    found = torch.cuda.get_device_properties(device)
+    return DeviceInfo(
+        kind="cuda",
+        name=found.name,
+        arch=f"sm_{found.major}{found.minor}",
+        units=found.multi_processor_count,
+        memory_bytes=found.total_memory,
+        driver=driver_version(),
+        cache_bytes=found.L2_cache_size,
+    )
 
 
 class Cuda(Device):
@@ -39,16 +57,7 @@ class Cuda(Device):
 
     def info(self) -> DeviceInfo:
         """Identity as the driver gives it."""
-        found = self._torch.cuda.get_device_properties(self._device)
-        return DeviceInfo(
-            kind="cuda",
-            name=found.name,
-            arch=f"sm_{found.major}{found.minor}",
-            units=found.multi_processor_count,
-            memory_bytes=found.total_memory,
-            driver=driver_version(),
-            cache_bytes=found.L2_cache_size,
-        )
+        return torch_info(self._torch, self._device)
 
     def _dtype(self, spec: TensorSpec) -> Any:
         return getattr(self._torch, spec.dtype)
@@ -155,7 +164,7 @@ class Cuda(Device):
                 try:
                     launch()
                 finally:
-                    graph.capture_end()
+                    self._end_capture(graph, stream)
             graph.replay()
             self.synchronize()
         except RuntimeError:
@@ -163,6 +172,18 @@ class Cuda(Device):
             return launch
         replay: BoundLaunch = graph.replay
         return replay
+
+    def _end_capture(self, graph: Any, stream: Any) -> None:
+        """Ends a capture, and raises as torch does where it failed, but with torch in the state of before."""
+        left = self._torch.cuda.current_stream(self._device) != stream
+        with self._torch.cuda.stream(stream):
+            try:
+                graph.capture_end()
+            except RuntimeError:
+                _end_empty_capture(graph, stream)
+                raise
+        if left:
+            raise RuntimeError("the launch left another stream current: what it did there was not captured")
 
     def uuid(self) -> str:
         """As CUDA gives it, "" where this torch does not tell."""
@@ -188,6 +209,23 @@ class Cuda(Device):
         waiting = [(torch.cuda, name) for name in ("Event", "synchronize", "current_stream", "stream", "_sleep")]
         compared = [(torch, name) for name in ("maximum", "nan_to_num", "stack")]
         return [(time, "perf_counter_ns"), (time, "monotonic"), *events, *waiting, *compared]
+
+
+def _end_empty_capture(graph: Any, stream: Any) -> None:
+    """Lets torch end a capture well after one that failed.
+
+    Only then it takes its random generator, its list of captures and its memory pool out of the capture. So an empty
+    capture is begun behind its back. A torch that has cleaned up by itself refuses; then the driver ends it.
+    """
+    driver, handle, made = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(stream.cuda_stream), ctypes.c_void_p()
+    if driver.cuStreamBeginCapture_v2(handle, _CAPTURE_RELAXED):
+        return
+    try:
+        with warnings.catch_warnings(action="ignore"):  # that the graph is empty
+            graph.capture_end()
+    except RuntimeError:
+        if driver.cuStreamEndCapture(handle, ctypes.byref(made)) == 0:
+            driver.cuGraphDestroy(made)
 
 
 def _slices(tensor: Any) -> Any:

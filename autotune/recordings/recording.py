@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from autotune.measurement import Status
 from search_spaces.listed import ListedSpace
+from search_spaces.operator import Workload
 from search_spaces.space import Schedule
 
 Floats = NDArray[np.float64]
@@ -33,6 +34,11 @@ class Recording:
         samples: Raw repeats in seconds where they are at hand, one array a schedule; () where not.
         context: The task as numbers, see `cost_models.context`.
         provenance: Source, licence, citation, date: whatever a reader should know, as words.
+        repeats: Repeats behind each time, 0 where that is not known.
+        phases: Parts of the cost by name, seconds, shape (n,) each; none where only their sum is known.
+        workload: Shape and dtype where an operator of this project was measured.
+        target: What was compiled for, "" where that is not known.
+        environment: Software that the times depend on -> version.
     """
 
     name: str
@@ -46,6 +52,11 @@ class Recording:
     samples: tuple[Floats, ...] = field(default=(), repr=False)
     context: Mapping[str, float] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+    repeats: int = 0
+    phases: Mapping[str, Floats] = field(default_factory=dict, repr=False)
+    workload: Workload | None = None
+    target: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.space.schedules)
@@ -53,8 +64,12 @@ class Recording:
             raise ValueError(f"{self.name}: every schedule needs its time, deviation, cost and status")
         if self.samples and len(self.samples) != count:
             raise ValueError(f"{self.name}: raw repeats of {len(self.samples)} of {count} schedules")
+        if any(len(part) != count for part in self.phases.values()):
+            raise ValueError(f"{self.name}: every schedule needs every part of its cost")
         if not np.isfinite(self.seconds).any():
             raise ValueError(f"{self.name}: every schedule failed")
+        if (self.seconds <= 0).any():
+            raise ValueError(f"{self.name}: times must be positive seconds")
         if any(math.isfinite(t) != (s is Status.OK) for t, s in zip(self.seconds, self.status, strict=True)):
             raise ValueError(f"{self.name}: a schedule has a time if and only if it is ok")
 

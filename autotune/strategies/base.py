@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Protocol
@@ -13,11 +11,16 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.search.memory import Memory
 from search_spaces.space import Schedule, ScheduleSpace
 
 Score = Callable[[Sequence[Schedule]], NDArray[np.float64]]
+# Of schedules, at most so many, given those being measured, by one head of the model: places, most promising first.
+Choose = Callable[[Sequence[Schedule], int, Sequence[Schedule], str], list[int]]
 # Random draws in a row that were all seen before; then what is left of the space is enumerated.
 _DRAWS = 64
+# Random walks in a row that ended at something seen; then a walk from there is given up.
+_MUTANTS = 8
 _CHUNK = 4096
 
 
@@ -46,6 +49,15 @@ class TaskPrior(Protocol):
     def sample(self, rng: np.random.Generator) -> Schedule | None:
         """A legal schedule drawn from the policy; None where it found none."""
 
+    def propose(self, rng: np.random.Generator, count: int, seen: Collection[Schedule]) -> list[Schedule]:
+        """The schedules to measure next by all it knows, best first, each chosen for what it adds to those before it.
+
+        Args:
+            rng: Draws the candidates of a large space.
+            count: At most so many.
+            seen: Never proposed; those of them not yet told count as under way.
+        """
+
     def tell(self, results: Sequence[Result]) -> None:
         """Takes results in: tasks that rank them wrongly lose their say."""
 
@@ -61,11 +73,15 @@ class Aids:
         context: Numbers that describe the task: shape, dtype, operations, bytes, limits of the device; see
             `cost_models.context`.
         prior: What was learnt of other tasks, None where nothing is known of this kind of task.
+        choose: The model's choice of what to measure next; see `CostModel.choose`. None where there is no model.
+        heads: Names of the model's opinions, for `choose`.
     """
 
     score: Score | None = None
     context: Mapping[str, float] = field(default_factory=dict)
     prior: TaskPrior | None = None
+    choose: Choose | None = None
+    heads: tuple[str, ...] = ()
 
 
 class Strategy(ABC):
@@ -82,8 +98,7 @@ class Strategy(ABC):
     Attributes:
         model: Name of the cost model that should be fitted for it, "" where it uses none.
         uses_prior: Whether it should be given what was learnt of other tasks.
-        seen: Every legal schedule asked or told.
-        told: Legal schedules with their latest seconds, `inf` where they failed.
+        memory: What was asked and told; may be replaced by that of another strategy, to search together.
     """
 
     model: ClassVar[str] = ""
@@ -93,9 +108,18 @@ class Strategy(ABC):
         self.space = space
         self.rng = rng
         self.aids = aids if aids is not None else Aids()
-        self.seen: set[Schedule] = set()
-        self.told: dict[Schedule, float] = {}
+        self.memory = Memory()
         self._leftovers = self._enumerated()
+
+    @property
+    def seen(self) -> set[Schedule]:
+        """Every legal schedule asked or told."""
+        return self.memory.seen
+
+    @property
+    def told(self) -> dict[Schedule, float]:
+        """Legal schedules with their latest seconds, `inf` where they failed."""
+        return self.memory.told
 
     @abstractmethod
     def ask(self, count: int) -> list[Schedule]:
@@ -105,13 +129,11 @@ class Strategy(ABC):
         """Takes results in, also of schedules it never asked for."""
         for result in results:
             if self.space.why_not(result.schedule) is None:
-                self.seen.add(result.schedule)
-                self.told[result.schedule] = result.seconds
+                self.memory.tell(result.schedule, result.seconds)
 
     def best(self, count: int) -> list[Schedule]:
         """The fastest schedules told so far, at most `count`; none that failed."""
-        fine = ((seconds, s.key, s) for s, seconds in self.told.items() if math.isfinite(seconds))
-        return [s for _, _, s in heapq.nsmallest(count, fine)]
+        return self.memory.best(count)
 
     def fresh(self, prefix: Schedule | None = None) -> Schedule | None:
         """A random legal schedule that was neither asked nor told, to be asked at once; None where none is left.
@@ -144,3 +166,37 @@ class Strategy(ABC):
             for index in self.rng.permutation(len(chunk)):
                 if chunk[index] not in self.seen:
                     yield chunk[index]
+
+
+class SteppingStrategy(Strategy):
+    """Decides on one schedule after the other. It never waits: what it has no step for is asked at random."""
+
+    def ask(self, count: int) -> list[Schedule]:
+        """Its next steps, random schedules where it has none."""
+        asked: list[Schedule] = []
+        while len(asked) < count:
+            chosen = self.step()
+            if chosen is None or chosen in self.seen:
+                chosen = self.fresh()
+            if chosen is None:
+                break
+            self.seen.add(chosen)
+            asked.append(chosen)
+        return asked
+
+    @abstractmethod
+    def step(self) -> Schedule | None:
+        """A legal schedule to try next; None, or one that was seen, where it has nothing better than a random one."""
+
+    def unseen_mutant(self, schedule: Schedule, changes: int) -> Schedule | None:
+        """A schedule never seen, `changes` random changes of one knob away or a little further; None if none is found.
+
+        Every try that meets what was seen goes one change further, so that an exhausted neighbourhood is left.
+        """
+        for extra in range(_MUTANTS):
+            mutant = schedule
+            for _ in range(changes + extra // 2):
+                mutant = self.space.mutate(mutant, self.rng) or mutant
+            if mutant not in self.seen:
+                return mutant
+        return None

@@ -7,7 +7,8 @@ invented time. In replays of recorded spaces it found near-optimal schedules soo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 import xgboost
@@ -16,11 +17,9 @@ from cost_models.features import Features
 from cost_models.model import CostModel, Floats
 from search_spaces.space import Schedule
 
-LEAST = 16
 # Share of the measurements that count as fast.
 FAST = 0.15
-ROUNDS = 60
-PARAMETERS = {
+PARAMETERS: Mapping[str, object] = {
     "objective": "binary:logistic",
     "tree_method": "hist",
     "max_depth": 5,
@@ -35,7 +34,17 @@ PARAMETERS = {
 
 
 class XgbModel(CostModel):
-    """The negative belief that a schedule is among the fastest."""
+    """The negative belief that a schedule is among the fastest.
+
+    Attributes:
+        least: Measurements from which it is fitted.
+        rounds: Of boosting.
+        parameters: Of xgboost.
+    """
+
+    least: ClassVar[int] = 16
+    rounds: ClassVar[int] = 60
+    parameters: ClassVar[Mapping[str, object]] = PARAMETERS
 
     def __init__(self, features: Features, seed: int) -> None:
         super().__init__(features, seed)
@@ -43,17 +52,19 @@ class XgbModel(CostModel):
 
     @property
     def ready(self) -> bool:
-        """Whether it was fitted to sixteen measurements or more, not all of them failures."""
+        """Whether it was fitted to enough measurements, not all of them failures."""
         return self._booster is not None
 
     def fit(self, schedules: Sequence[Schedule], seconds: Floats) -> None:
         """Trains from scratch, since what counts as fast changes with every measurement."""
         throughput = 1 / seconds
-        if len(schedules) < LEAST or not throughput.any():
+        if len(schedules) < self.least or not throughput.any():
             return
         label, weight = _fast(throughput / throughput.max())
         data = xgboost.DMatrix(self.features(schedules), label=label, weight=weight, nthread=1)
-        self._booster = xgboost.train({**PARAMETERS, "seed": self.seed}, data, num_boost_round=ROUNDS)
+        self._booster = xgboost.train(
+            {**self.parameters, "seed": self.seed + len(schedules)}, data, num_boost_round=self.rounds
+        )
 
     def predict(self, schedules: Sequence[Schedule]) -> Floats:
         """Zeros before it is ready."""

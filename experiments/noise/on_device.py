@@ -24,6 +24,7 @@ from autotune.devices.cuda import Cuda
 from autotune.devices.telemetry import open_telemetry
 from autotune.environment import read_environment
 from autotune.generators.triton import GENERATOR
+from autotune.look import Look
 from autotune.measurement import Measurement, Policy, Status
 from autotune.race import LOOKS, run_race
 from autotune.timing import Timer
@@ -68,9 +69,9 @@ def race(timer: Timer, default: Launch, other: Launch, seed: int) -> tuple[bool,
         Measurement(s, Status.OK, timer.samples(x, float("inf")).seconds, binary=s.key) for s, x in launches.items()
     ]
 
-    def measure(racing: Sequence[Schedule], rounds: int, look: int, *_: object) -> tuple[dict, dict]:
+    def measure(racing: Sequence[Schedule], rounds: int, look: int, *_: object) -> Look:
         times = timer.rounds([launches[s] for s in racing], rounds, look, anchor=0)
-        return dict(zip(racing, times, strict=True)), {}
+        return Look(dict(zip(racing, times, strict=True)), {})
 
     first = next(iter(launches))
     result = run_race(measure, trials, first, 1000 * seed)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from recorded import REPEATS, repeats, write_result
 
+from autotune.look import Look
 from autotune.measurement import Measurement, Status
 from autotune.race import FINALISTS, LOOKS, run_race
 from search_spaces.space import Schedule
@@ -59,10 +60,10 @@ def race(draw: Draw, factors: Sequence[float], seed: int, rng: np.random.Generat
         for s, f in zip(schedules, factors, strict=True)
     ]
 
-    def measure(racing: Sequence[Schedule], rounds: int, *_: object) -> tuple[dict, dict]:
+    def measure(racing: Sequence[Schedule], rounds: int, *_: object) -> Look:
         # All contestants share what the device does from round to round.
         wander = np.exp(np.cumsum(rng.normal(0, 0.002, rounds)))
-        return {s: list(factors[s["number"]] * draw(rounds) * wander) for s in racing}, {}
+        return Look({s: list(factors[s["number"]] * draw(rounds) * wander) for s in racing}, {})
 
     result = run_race(measure, trials, schedules[0], seed)
     return result.winner != schedules[0], result.over_default.times, result.voided

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,24 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.clock import now
+from autotune.recordings.native import SUFFIX, read_native
 
 SPACES = Path(__file__).parent.parent / "spaces"
 RESULTS = Path(__file__).parent.parent / "results"
 REPEATS = "convolution__a100"
+MEANS = ("convolution__a4000", "dedispersion__a100", "gemm__rtx2080ti", "pnpoly__rtx3090")
 
 
 def repeats() -> NDArray[np.float64]:
     """Seconds of every configuration's 32 raw repeats; the first one also holds the wake-up of the device."""
-    with gzip.open(SPACES / f"{REPEATS}.repeats_us.csv.gz", "rt") as file:
-        return np.loadtxt(file, delimiter=",") * 1e-6
+    recording = read_native(SPACES / f"{REPEATS}{SUFFIX}")
+    return np.array([samples for samples in recording.samples if len(samples)])
 
 
-def medians() -> dict[str, NDArray[np.float64]]:
-    """Median seconds of every configuration of the spaces whose repeats are not at hand."""
+def means() -> dict[str, NDArray[np.float64]]:
+    """Mean seconds of every configuration of spaces whose repeats are not at hand."""
     found = {}
-    for path in sorted(SPACES.glob("*.medians_ms.csv.gz")):
-        with gzip.open(path, "rt") as file:
-            found[path.name.partition(".")[0]] = np.loadtxt(file) * 1e-3
+    for name in MEANS:
+        seconds = read_native(SPACES / f"{name}{SUFFIX}").seconds
+        found[name] = seconds[np.isfinite(seconds)]
     return found
 
 

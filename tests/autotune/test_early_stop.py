@@ -21,11 +21,11 @@ def test_a_quiet_device_drops_what_is_a_little_slower():
     assert stop.factor == DRIFT
 
 
-def test_a_rate_of_nothing_never_learns():
+def test_a_rate_of_nothing_drops_nothing():
     stop = EarlyStop(0.0)
     for _ in range(100):
         stop.observe([1.0] * 7)
-    assert stop.factor == CAREFUL
+    assert stop.limit(1.0) == float("inf")
 
 
 NOISES = {

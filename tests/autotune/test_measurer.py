@@ -114,7 +114,9 @@ def test_an_endless_candidate_is_run_twice_and_no_more(task, measurer):
 
 def test_a_race_times_everyone_each_round(task, measurer):
     racers = [with_trick(task, "none", tile=8), with_trick(task, "none", tile=2)]
-    times, library = measurer.race(racers, 4, 0, True)
+    look = measurer.race(racers, 4, 0, True)
+    times, library = look.times, look.library
+    assert not look.faults
     assert {len(t) for t in times.values()} == {4}
     assert set(times) == set(racers)
     assert len(library["numpy"]) == 4

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from autotune.devices.telemetry import Conditions
+from autotune.look import Look
 from autotune.measurement import Measurement, Status
 from autotune.process import Died
-from autotune.race import LEAST_ROUNDS, LOOKS, finalists, ratio, run_race
+from autotune.race import LEAST_ROUNDS, LOOKS, Dropped, NoContestant, finalists, ratio, run_race
 from search_spaces.space import Schedule
 
 
@@ -30,7 +32,7 @@ def racer(true_seconds, noise, seed, library=()):
         looks.append(look_seed)
         drift = np.exp(rng.normal(0, 0.05, rounds))
         times = {s: list(true_seconds[s] * drift * np.exp(rng.normal(0, noise, rounds))) for s in schedules}
-        return times, {name: [seconds] * rounds for name, seconds in library}
+        return Look(times, {name: [seconds] * rounds for name, seconds in library})
 
     return measure, looks
 
@@ -119,12 +121,12 @@ def test_a_look_in_which_the_default_drifts_is_void():
     looks = []
 
     def measure(schedules, rounds, *rest):
-        times, calls = steady(schedules, rounds, *rest)
+        look = steady(schedules, rounds, *rest)
         looks.append(rounds)
         if len(looks) <= 2:
             ramp = np.linspace(1.0, 1.5, rounds)
-            times = {s: list(np.asarray(t) * ramp) for s, t in times.items()}
-        return times, calls
+            return Look({s: list(np.asarray(t) * ramp) for s, t in look.times.items()}, look.library)
+        return look
 
     result = run_race(measure, [trial(0, 1.0), trial(1, 0.9)], DEFAULT, seed=0)
     assert result.voided >= 2
@@ -134,7 +136,7 @@ def test_a_look_in_which_the_default_drifts_is_void():
 
 def test_a_device_that_never_calms_keeps_the_default():
     def measure(schedules, rounds, *_):
-        return {s: [(1.0 - 0.1 * s["tile"]) * (1.0 + 0.1 * i) for i in range(rounds)] for s in schedules}, {}
+        return Look({s: [(1.0 - 0.1 * s["tile"]) * (1.0 + 0.1 * i) for i in range(rounds)] for s in schedules}, {})
 
     result = run_race(measure, [trial(0, 1.0), trial(1, 0.9)], DEFAULT, seed=0)
     assert result.winner == DEFAULT
@@ -163,7 +165,46 @@ def test_who_kills_the_worker_is_dropped_and_the_others_race_on():
 
     result = run_race(measure, [trial(0, 1.0), trial(1, 0.5), trial(2, 0.9)], DEFAULT, seed=0)
     assert result.winner == schedule(2)
-    assert result.dropped == {schedule(1): "the process was ended by SIGSEGV"}
+    assert result.dropped == {schedule(1): Dropped(Status.CRASHED, "the process was ended by SIGSEGV")}
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_who_turns_wrong_is_dropped_with_its_times(after):
+    """Two that are equal need every look there is; the one that is wrong is the simpler one."""
+    steady, looks = racer({schedule(0): 1.0, schedule(1): 0.5, schedule(2): 0.5}, 0.01, 2)
+
+    def measure(*asked):
+        look = steady(*asked)
+        wrong = schedule(1) in look.times and len(looks) >= after
+        return Look(look.times, look.library, faults={schedule(1): "in the race, not finite"} if wrong else {})
+
+    result = run_race(measure, [trial(0, 1.0), trial(1, 0.5), trial(2, 0.5)], DEFAULT, seed=0)
+    assert len(looks) >= after
+    assert result.winner == schedule(2)
+    assert schedule(1) not in result.samples
+    assert result.dropped == {schedule(1): Dropped(Status.WRONG_RESULT, "in the race, not finite")}
+
+
+def test_a_race_of_which_no_one_is_left_says_why():
+    measure, _ = racer({schedule(0): 1.0}, 0.01, 0)
+
+    def spoiled(*asked):
+        return Look(measure(*asked).times, {}, faults={DEFAULT: "in the race, not finite"})
+
+    with pytest.raises(NoContestant, match="not finite") as raised:
+        run_race(spoiled, [trial(0, 1.0)], DEFAULT, seed=0)
+    assert raised.value.dropped[DEFAULT].status is Status.WRONG_RESULT
+
+
+def test_the_state_of_the_device_in_each_look_is_kept():
+    steady, looks = racer({schedule(0): 1.0, schedule(1): 1.0}, 0.01, 0)
+
+    def measure(*asked):
+        look = steady(*asked)
+        return Look(look.times, look.library, Conditions(1980, 3201, 500.0, 40 + len(looks)))
+
+    result = run_race(measure, [trial(0, 1.0), trial(1, 1.0)], DEFAULT, seed=0)
+    assert [c.celsius for c in result.conditions] == [41 + i for i in range(len(looks))]
 
 
 def test_a_library_call_that_kills_the_worker_is_left_out():

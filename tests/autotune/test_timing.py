@@ -90,7 +90,7 @@ def test_rounds_hold_everyone_once_and_the_anchor_is_first_and_last():
     launches = [lambda i=i: float(i + 1) for i in range(4)]
     times = Timer(device, Policy()).rounds(launches, 5, 0, anchor=2)
     assert times == [[float(i + 1)] * 5 for i in range(4)]
-    order = [launches.index(launch) for launch in device.calls[0]]
+    order = [launches.index(launch) for launch in device.calls[-1]]
     assert order[0] == order[-1] == 2
     assert all(sorted(order[i : i + 4]) == [0, 1, 2, 3] for i in range(0, 20, 4))
 
@@ -102,5 +102,5 @@ def test_the_order_is_that_of_the_seed(seed):
         device = ScriptedDevice()
         launches = [lambda i=i: float(i + 1) for i in range(4)]
         Timer(device, Policy()).rounds(launches, 5, seed)
-        orders.append([launches.index(launch) for launch in device.calls[0]])
+        orders.append([launches.index(launch) for launch in device.calls[-1]])
     assert orders[0] == orders[1]

@@ -1,6 +1,7 @@
 """What every cost model must keep."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -79,8 +80,10 @@ def test_predictions_follow_the_order_of_the_schedules(model, space):
     fitted.fit(*drawn(space, 64, 0))
     schedules, _ = drawn(space, 40, 1)
     order = np.random.default_rng(2).permutation(40)
-    np.testing.assert_array_equal(fitted.predict([schedules[i] for i in order]), fitted.predict(schedules)[order])
-    np.testing.assert_array_equal(fitted.predict(schedules[:7]), fitted.predict(schedules)[:7])
+    # Up to the rounding of matrix products, which depends on how many rows they have.
+    same = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
+    same(fitted.predict([schedules[i] for i in order]), fitted.predict(schedules)[order])
+    same(fitted.predict(schedules[:7]), fitted.predict(schedules)[:7])
 
 
 def test_it_is_determined_by_its_seed(model, space):

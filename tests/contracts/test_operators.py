@@ -64,6 +64,21 @@ def test_inputs_come_first_and_outputs_last(operator, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_its_odd_workloads_are_valid_small_and_odd(operator, kind):
+    workload = operator.workload(kind)
+    edges = operator.edge_workloads(workload)
+    assert edges
+    assert len(set(edges)) == len(edges)
+    assert workload not in edges
+    for edge in edges:
+        assert operator.workload(kind, edge.dtype, **dict(edge.axes)) == edge
+        assert edge.dtype == workload.dtype
+        assert all(value <= whole for value, whole in zip(edge.values, workload.values, strict=True))
+        assert sum(t.bytes for t in operator.tensors(edge)) <= 16e6
+    assert any(value % 2 and value > 1 for value in edges[0].values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_costs_something(operator, kind):
     workload = operator.workload(kind)
     cost = operator.cost(workload)

@@ -29,6 +29,8 @@ except ImportError:
 
 CPU, CUDA = {}, {}
 HONEST_PAUSE = 1e-3
+# More launches than a trial takes, fewer than the shortest race.
+MANY_LAUNCHES = 15
 
 
 def trick(*tables):
@@ -91,6 +93,32 @@ def skipped_when_timed(x, y):
     def launch():
         if next(calls) == 0:
             add_one(x, y)
+
+    return launch
+
+
+@trick(CPU, CUDA)
+def turns_wrong_after_many_launches(x, y):
+    """Right for as long as a trial takes, and wrong in the race, as one that fails under heat would be."""
+    calls = itertools.count()
+
+    def launch():
+        y[...] = x + (1 if next(calls) < MANY_LAUNCHES else 2)
+
+    return launch
+
+
+@trick(CPU, CUDA)
+def right_on_its_shape_only(x, y):
+    """Leaves out what comes after the last whole group of eight: right for the workload, wrong for others."""
+
+    def launch():
+        whole = x.shape[-1] // 8 * 8
+        y[..., whole:] = 0
+        for _ in range(6):
+            y[..., :whole] = x[..., :whole] + 1
+        if not hasattr(x, "is_cuda"):
+            time.sleep(2 * HONEST_PAUSE)
 
     return launch
 
@@ -285,6 +313,18 @@ if triton is not None:
     @trick(CUDA)
     def writes_after_input_on_gpu(x, y):
         return lambda: (add_one(x, y), store[(1,)](x, x.numel() * 4))
+
+    @triton.jit
+    def read(address, offset, output):
+        """Reads an integer `offset` bytes from an address, and changes `output` only in the case that it never is."""
+        place = (address.to(tl.int64, bitcast=True) + offset).to(tl.pointer_type(tl.int32), bitcast=True)
+        if tl.load(place) == 0x2AAAAAAB:
+            tl.store(output, 0.0)
+
+    @trick(CUDA)
+    def reads_far_beyond_output_on_gpu(x, y):
+        """Right, and beyond the guards: the memory there is the allocator's, so that only a sanitizer sees it."""
+        return lambda: (add_one(x, y), read[(1,)](y, y.numel() * 4 + (128 << 10), y))
 
     @trick(CUDA)
     def infinite_loop_on_gpu(x, y):

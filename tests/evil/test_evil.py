@@ -6,7 +6,9 @@ import pytest
 
 from autotune.journal import load_runs
 from autotune.measurement import Policy, Status
+from autotune.sanitizer import find_sanitizer
 from autotune.tune import Settings, tune
+from search_spaces.errors import MissingDependency
 from search_spaces.hardware import cpu_hardware, cuda_hardware
 from search_spaces.registry import load_file
 from search_spaces.target import Target
@@ -22,6 +24,8 @@ BOTH = {
     "skipped_write": (WRONG, "not finite"),
     "partly_skipped_write": (WRONG, "not finite"),
     "skipped_when_timed": (WRONG, "when timed, not finite"),
+    "turns_wrong_after_many_launches": (WRONG, "in the race, deviates"),
+    "right_on_its_shape_only": (Status.OK, ""),
     "cached_output": (WRONG, "on other inputs, deviates"),
     "writes_to_input": (WRONG, "writes to its input X"),
     "writes_to_input_when_timed": (WRONG, "when timed, writes to its input X"),
@@ -61,12 +65,22 @@ ON_CUDA = BOTH | {
 }
 
 
-def run(target, hardware, folder, run_seconds):
+SURVIVORS = ("nondeterministic", "right_on_its_shape_only")
+
+
+def sanitizer_is_installed():
+    try:
+        find_sanitizer()
+    except MissingDependency:
+        return False
+    return True
+
+
+def run(target, hardware, folder, run_seconds, sanitize=()):
     workload = find_operator(f"{FILE}:Evil").workload(target.kind)
     task = Task(f"{FILE}:Evil", workload, target, hardware)
-    settings = Settings(
-        strategy="exhaustive", trials=99, jobs=2, policy=Policy(samples=3, build_seconds=10.0, run_seconds=run_seconds)
-    )
+    policy = Policy(samples=3, build_seconds=10.0, run_seconds=run_seconds)
+    settings = Settings(strategy="exhaustive", trials=99, jobs=2, policy=policy, sanitize=sanitize)
     outcome = tune(task, settings, folder)
     (log,) = load_runs(folder)
     for schedule, trial in log.trials.items():
@@ -98,10 +112,23 @@ def test_each_ends_in_its_status_on_the_cpu(on_cpu):
 def test_the_honest_kernel_wins_and_what_repeats_not_is_said(on_cpu):
     outcome, trials = on_cpu
     assert outcome.race is not None
-    assert outcome.race.winner["trick"] in ("honest", "nondeterministic")
-    assert set(outcome.race.samples) == {kernels.schedule_of("honest"), kernels.schedule_of("nondeterministic")}
+    assert outcome.race.winner["trick"] in ("honest", *SURVIVORS)
+    assert {s["trick"] for s in outcome.race.samples} == {"honest", *SURVIVORS}
+    assert [s["trick"] for s in outcome.race.dropped] == ["turns_wrong_after_many_launches"]
     assert trials["honest"].deterministic is True
     assert trials["nondeterministic"].deterministic is False
+
+
+def test_one_that_is_right_on_its_own_shape_stays_and_its_sketch_is_named(on_cpu):
+    outcome, trials = on_cpu
+    (log,) = load_runs(outcome.journal)
+    (race,) = log.races
+    assert race.edges_checked == 1 + len(SURVIVORS) + 1
+    (fault,) = race.edge_faults
+    assert fault.schedule["trick"] == "right_on_its_shape_only"
+    assert fault.status is WRONG
+    assert dict(fault.workload.axes) == {"M": 33, "N": 257}
+    assert trials["right_on_its_shape_only"].status is Status.OK
 
 
 @pytest.mark.gpu
@@ -110,12 +137,14 @@ def test_each_ends_in_its_status_on_the_gpu(tmp_path):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     arch = "sm_{}{}".format(*torch.cuda.get_device_capability())
-    outcome, trials = run(Target("cuda", arch), cuda_hardware(arch), tmp_path, 6.0)
-    assert_each_in_its_status(trials, ON_CUDA)
+    tools = ("memcheck",) if sanitizer_is_installed() else ()
+    outcome, trials = run(Target("cuda", arch), cuda_hardware(arch), tmp_path, 6.0, tools)
+    beyond = "reads_far_beyond_output_on_gpu"
+    seen = (WRONG, "compute-sanitizer memcheck: Invalid __global__ read of size 4 bytes") if tools else (Status.OK, "")
+    assert_each_in_its_status(trials, ON_CUDA | {beyond: seen})
     assert outcome.race is not None
-    assert set(outcome.race.samples) == {
-        kernels.schedule_of("honest_on_gpu"),
-        kernels.schedule_of("nondeterministic"),
-    }
+    unseen = () if tools else (beyond,)
+    assert {s["trick"] for s in outcome.race.samples} == {"honest_on_gpu", *SURVIVORS, *unseen}
+    assert "right_on_its_shape_only" in {f.schedule["trick"] for f in outcome.log.races[-1].edge_faults}
     assert trials["honest_on_gpu"].deterministic is True
     assert trials["nondeterministic"].deterministic is False

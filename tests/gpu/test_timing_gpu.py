@@ -38,6 +38,65 @@ def test_what_cannot_be_captured_is_timed_as_it_is(device):
     assert float(x.add(0).sum()) == pytest.approx(waits())
 
 
+def another_stream(x):
+    side = torch.cuda.Stream()
+
+    def launch():
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            x.add(1)
+
+    return launch
+
+
+def left_on_another_stream(x):
+    side = torch.cuda.Stream()
+
+    def launch():
+        torch.cuda.set_stream(side)
+        x.add(1)
+
+    return launch
+
+
+def python_error(x):
+    def launch():
+        x.add(1)
+        raise RuntimeError("no such kernel")
+
+    return launch
+
+
+FAILING = [lambda x: lambda: float((x + 1).sum()), another_stream, left_on_another_stream, python_error]
+
+
+@pytest.mark.parametrize("make", FAILING, ids=["waits", "another stream", "left on another stream", "python error"])
+def test_a_failed_capture_leaves_the_process_as_it_was(device, make):
+    x = torch.randn(4 << 20, device="cuda")
+    launch = make(x)
+    assert device.compact(launch) is launch
+    stream = torch.cuda.current_stream()
+    torch.cuda.empty_cache()
+    reserved = torch.cuda.memory_reserved()
+    for _ in range(3):
+        assert device.compact(launch) is launch
+    assert torch.cuda.current_stream() == stream
+    assert not torch.cuda.is_current_stream_capturing()
+    torch.cuda.manual_seed(7)
+    first = torch.randn(16, device="cuda")
+    torch.cuda.manual_seed(7)
+    assert torch.equal(torch.randn(16, device="cuda"), first)
+    del first
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= reserved, "the pools of failed captures are given back"
+    y = torch.empty_like(x)
+    graph = device.compact(lambda: torch.add(x, 1, out=y))
+    y.fill_(float("nan"))
+    graph()
+    torch.cuda.synchronize()
+    assert torch.equal(y, x + 1)
+
+
 def test_the_state_of_the_device_comes_with_the_samples(device):
     x = torch.randn(2048, 2048, device="cuda")
     found = Timer(device, Policy()).samples(lambda: x @ x, float("inf"))

@@ -14,7 +14,7 @@ def plugins(tmp_path, monkeypatch):
     (folder / "__init__.py").touch()
     (folder / "base.py").touch()
     (folder / "second.py").write_text("import imported_by_no_one\n")
-    (folder / "first.py").write_text("THING = 1\n")
+    (folder / "first.py").write_text("THING = 1\nOther = 4\n")
     (folder / "empty.py").touch()
     (tmp_path / "outside_pyramid").mkdir()
     (tmp_path / "outside_pyramid" / "__init__.py").touch()
@@ -30,6 +30,10 @@ def test_the_folder_is_the_registry(plugins):
     assert registry.names(plugins) == ("empty", "first", "second")
     assert "plugin_folder.second" not in sys.modules
     assert registry.find(plugins, "first", "thing") == 1
+
+
+def test_another_attribute_of_a_plug_in_is_named_after_a_colon(plugins):
+    assert registry.find(plugins, "first:Other", "thing") == 4
 
 
 def test_a_dotted_module_works_in_the_same_place(plugins):
@@ -70,7 +74,7 @@ def test_a_file_that_fails_is_forgotten(plugins, tmp_path):
     path.write_text("1 / 0\n")
     with pytest.raises(AutotuneError, match="ZeroDivisionError"):
         registry.load_file(path)
-    path.write_text("THING = 1\n")
+    path.write_text("THING = 1\nOther = 4\n")
     assert registry.find(plugins, str(path), "thing") == 1
     with pytest.raises(AutotuneError, match="no file"):
         registry.load_file(tmp_path / "absent.py")

@@ -1,0 +1,1 @@
+"""Strategies compared over recorded spaces: replay, score, tests of significance, tables and plots."""

@@ -1,0 +1,1 @@
+"""Rivals: other tuners' own strategies on recorded spaces, one file a tuner; needs the extra `rivals`."""

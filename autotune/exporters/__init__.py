@@ -1,0 +1,1 @@
+"""Formats that a tuned log is exported to, one file each."""

@@ -1,0 +1,1 @@
+"""The policy: what to decide next, given what is decided and the task; numpy only."""

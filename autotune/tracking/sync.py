@@ -1,0 +1,160 @@
+"""Brings a tracking store up to date from a journal: what the store lacks, and nothing twice."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune import tuned_log
+from autotune.journal import journal_path, read_on
+from autotune.records import RaceRecord, Record, RunRecord, TrialRecord
+from autotune.tracking.mapping import Curve, Point, parameters, race_tags, title
+from autotune.tracking.store import Store, StoreFailed
+
+# What of a run's folder is attached to its MLflow run, where it is there.
+ATTACHED = (tuned_log.FILE, "report.html")
+
+
+@dataclass
+class _Session:
+    """One task of the journal, and the MLflow run that stands for it."""
+
+    first: RunRecord
+    curve: Curve
+    run_id: str
+    held: int
+    seen: int = 0
+    fresh: list[list[Point]] = field(default_factory=list)
+    race: RaceRecord | None = None
+
+
+class Sync:
+    """Follows one journal into one store.
+
+    A tuning run and its continuations are one MLflow run. Every record's points are computed, since the best so far
+    depends on those before; only points that the store lacks are sent.
+
+    Args:
+        path: The journal or its folder; it need not be there yet.
+        store: Where to.
+
+    Attributes:
+        store: As given.
+    """
+
+    def __init__(self, path: Path, store: Store) -> None:
+        self._path = path
+        self.store = store
+        self._offset = 0
+        self._untaken: deque[Record] = deque()
+        self._sessions: dict[str, _Session] = {}
+        self._task_of: dict[str, str] = {}
+
+    def catch_up(self) -> int:
+        """Sends what the journal gained.
+
+        Returns:
+            Records sent.
+
+        Raises:
+            StoreFailed: The store failed; call again, nothing is lost or sent twice.
+            BadLog: The journal cannot be read.
+        """
+        records, self._offset = read_on(self._path, self._offset)
+        self._untaken += records
+        while self._untaken:
+            self._take(self._untaken[0])
+            self._untaken.popleft()
+        return sum(self._send(session) for session in self._sessions.values())
+
+    def finish(self) -> None:
+        """Attaches journal and tuned log, and closes the runs: FINISHED where the final race was run, else KILLED.
+
+        Raises:
+            StoreFailed: The store failed; call again.
+        """
+        self.catch_up()
+        folder = journal_path(self._path).parent
+        files = [journal_path(self._path), *(folder / name for name in ATTACHED)]
+        for session in self._sessions.values():
+            if session.race is not None:
+                self.store.tag(session.run_id, race_tags(session.race))
+            self.store.attach(session.run_id, [f for f in files if f.is_file()])
+            self.store.end(session.run_id, "KILLED" if session.race is None else "FINISHED")
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """MLflow's ids of the runs seen so far."""
+        return tuple(session.run_id for session in self._sessions.values())
+
+    def _take(self, record: Record) -> None:
+        if isinstance(record, RunRecord):
+            key = self._task_of[record.run] = record.task.key
+            if key in self._sessions:
+                self._sessions[key].curve.continued(record)
+                # Trials after it belong to a run whose race is still to come.
+                self._sessions[key].race = None
+            else:
+                run_id, held = self.store.open_run(record.run, title(record), parameters(record))
+                self._sessions[key] = _Session(record, Curve(record), run_id, held)
+            return
+        session = self._sessions[self._task_of[record.run]]
+        made: list[Point] = []
+        if isinstance(record, TrialRecord):
+            made += session.curve.points(record)
+        elif isinstance(record, RaceRecord):
+            session.race = record
+            made += session.curve.race_points(record, session.seen)
+        session.seen += 1
+        if session.seen > session.held:
+            session.fresh.append(made)
+
+    def _send(self, session: _Session) -> int:
+        sent = len(session.fresh)
+        if sent:
+            self.store.log(session.run_id, session.fresh, session.held)
+            session.held += sent
+            session.fresh = []
+        return sent
+
+
+def sync_all(paths: Sequence[Path], store: Store) -> dict[Path, int]:
+    """Brings a store up to date with journals that have ended; the records sent of each.
+
+    Raises:
+        StoreFailed: The store failed.
+        BadLog: One of them is no journal.
+    """
+    sent = {}
+    for path in paths:
+        sync = Sync(path, store)
+        sent[path] = sync.catch_up()
+        sync.finish()
+    return sent
+
+
+def follow(path: Path, open_store: Callable[[], Store], wait: Callable[[], bool]) -> None:
+    """Keeps a store up to date with a journal that grows; a store that fails is tried again.
+
+    Args:
+        path: The journal or its folder; it need not be there yet.
+        open_store: Opens the store.
+        wait: Waits for the next turn; True when the run has ended.
+
+    Raises:
+        StoreFailed: It still fails when the run has ended.
+    """
+    sync: Sync | None = None
+    monitored: set[str] = set()
+    with contextlib.ExitStack() as monitors:
+        while not wait():
+            with contextlib.suppress(StoreFailed):
+                sync = sync or Sync(path, open_store())
+                sync.catch_up()
+                for run_id in set(sync.run_ids) - monitored:
+                    monitors.enter_context(sync.store.system_metrics(run_id))
+                    monitored.add(run_id)
+    (sync or Sync(path, open_store())).finish()
