@@ -137,10 +137,10 @@ def test_variants_lack_their_arms():
             search.tell(new)
         return found
 
-    assert choosers(STRATEGY) == {"improvement", "fast", "polish", "explore"}
-    assert choosers(VARIANTS["no-polish"]) == {"improvement", "fast", "explore"}
-    assert choosers(VARIANTS["no-classifier"]) == {"improvement", "polish", "explore"}
-    assert choosers(VARIANTS["no-process"]) == {"fast", "polish", "explore"}
+    assert choosers(STRATEGY) == {"improvement", "fast", "throughput", "polish", "explore"}
+    assert choosers(VARIANTS["no-polish"]) == {"improvement", "fast", "throughput", "explore"}
+    assert choosers(VARIANTS["no-classifier"]) == {"improvement", "throughput", "polish", "explore"}
+    assert choosers(VARIANTS["no-process"]) == {"fast", "throughput", "polish", "explore"}
     assert not VARIANTS["no-prior"].uses_prior
     assert not VARIANTS["no-model"].model
     assert not VARIANTS["no-policy"].policy
