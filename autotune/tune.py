@@ -42,8 +42,10 @@ from search_spaces.task import Task
 
 STRATEGIES = "autotune.strategies"
 MODELS = "cost_models.models"
-# Schedules asked for at a time: small batches keep the model close to what was measured.
+# On a GPU: schedules asked for at a time.
 _BATCH = 8
+# Where results are waited for: schedules asked for at a time. Small waves keep the model close to what was measured.
+WAVE = 4
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,8 @@ def _plan(
         run=uuid.uuid4().hex[:12],
         budget=budget,
         # On a GPU enough is in flight to keep builders and device busy; on a CPU they take turns, a wave each.
-        batch=min(_BATCH, settings.jobs) if on_gpu else _BATCH,
-        window=3 * settings.jobs + _BATCH if on_gpu else _BATCH,
+        batch=min(_BATCH, settings.jobs) if on_gpu else WAVE,
+        window=3 * settings.jobs + _BATCH if on_gpu else WAVE,
         waves=not on_gpu,
         trackers=trackers,
         stop=stop,

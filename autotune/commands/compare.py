@@ -17,6 +17,7 @@ from autotune.comparison.spaces import find_spaces
 from autotune.devices.cpu import usable_cores
 from autotune.display import output, progress_output
 from autotune.prior.choosing import NONE
+from autotune.tune import WAVE
 from search_spaces.errors import AutotuneError, ExitCode, MissingDependency
 
 _FOLDER = Path("experiments/spaces")
@@ -49,7 +50,7 @@ def _words(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
     "--budgets", callback=_numbers, default="16,32,64,100,200", show_default=True, help="Measurements to look at."
 )
 @click.option(
-    "--batch", type=click.IntRange(min=1), default=8, show_default=True, help="Schedules asked for at a time."
+    "--batch", type=click.IntRange(min=1), default=WAVE, show_default=True, help="Schedules asked for at a time."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
 @click.option(

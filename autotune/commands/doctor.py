@@ -19,7 +19,7 @@ _NEEDED_FOR = {
         "schedules for llvm and portable CUDA ones",
         "pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi<0.1.15'",
     ),
-    "xgboost": ("the cost model of strategy xgb", "pip install xgboost-cpu"),
+    "xgboost": ("the cost models of strategies hybrid and xgb", "pip install xgboost-cpu"),
     "mlflow": ("logging to MLflow", "pip install mlflow-skinny"),
     "triton": ("Triton sketches for CUDA", "pip install 'kernel-autotune[cuda]'"),
     "torch": ("measuring on CUDA", "pip install 'kernel-autotune[cuda]'"),

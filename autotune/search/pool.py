@@ -15,7 +15,7 @@ _LISTED, _COMBINATIONS = 20_000, 100_000
 # Of a listed space so many are candidates in a round, others in every one.
 _CHUNK = 4096
 # Of any other: random candidates that are kept, and how many of them are new in every round.
-_KEPT, _RENEWED = 1200, 64
+_KEPT, _RENEWED = 900, 48
 # Fastest schedules whose whole neighbourhood is in every round, and what is bred from them besides.
 INCUMBENTS = 8
 _DOUBLE_MUTATIONS, _CROSSES = 8, 16

@@ -1,4 +1,4 @@
-"""The default: what other tasks taught first, then two models and a local search that share what is measured."""
+"""The default: what other tasks taught first, then several models and a local search that share what is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAD, HALF_LIFE, LAST = 24, 24, 128
 FROM_POLICY = 32
 # Candidates are ranked anew when there are so many more results, as a share of those there are; of many results it
 # takes more to change a ranking.
-NEWS, MANY, NEWS_OF_MANY = 0.04, 256, 0.1
+NEWS, MANY, NEWS_OF_MANY = 0.04, 200, 0.1
 # Fastest schedules whose neighbourhoods are measured whole, one after the other.
 POLISHED = 4
 # The best of so many further sketches are bred from as well.
@@ -60,7 +60,9 @@ class HybridSearch(Strategy):
         self._near = Neighbourhoods(space, rng)
         self._pool = Pool(space, rng, self._near)
         self._spread = Spread(space, self.fresh)
-        self._heads = [h for h in self.aids.heads if h not in self.deaf]
+        # A score without heads is one opinion.
+        heads_given = self.aids.heads or (() if self.aids.score is None else ("order",))
+        self._heads = [h for h in heads_given if h not in self.deaf]
         left = 1.0 - sum(self.weights.values())
         heads = {h: left / len(self._heads) for h in self._heads}
         self._shares = Shares({**heads, **self.weights})
@@ -204,16 +206,22 @@ class NoModel(HybridSearch):
     model = ""
 
 
+class NoProcess(HybridSearch):
+    """Without the expected improvement of a Gaussian process."""
+
+    deaf = frozenset({"improvement"})
+
+
 class NoClassifier(HybridSearch):
-    """Without the second head."""
+    """Without the classifier of the fast schedules."""
 
     deaf = frozenset({"fast"})
 
 
-class NoProcess(HybridSearch):
-    """Without the first head."""
+class NoRegression(HybridSearch):
+    """Without the trees that expect a throughput."""
 
-    deaf = frozenset({"improvement"})
+    deaf = frozenset({"throughput"})
 
 
 class NoPolish(HybridSearch):
@@ -222,12 +230,4 @@ class NoPolish(HybridSearch):
     weights: ClassVar[Mapping[str, float]] = {EXPLORE: WEIGHTS[EXPLORE]}
 
 
-VARIANTS: Mapping[str, type[Strategy]] = {
-    "no-prior": NoPrior,
-    "no-policy": NoPolicy,
-    "no-model": NoModel,
-    "no-classifier": NoClassifier,
-    "no-process": NoProcess,
-    "no-polish": NoPolish,
-}
 STRATEGY = HybridSearch

@@ -23,8 +23,8 @@ from search_spaces.space import Schedule
 
 IMPROVEMENT, FAST, THROUGHPUT = "improvement", "fast", "throughput"
 LEAST = 4
-# The cost grows with the cube of the measurements: of more than so many, half are the fastest, half spread over time.
-MOST, MOST_FOR_KERNEL = 256, 96
+# Of more measurements than so many, half are the fastest, half spread over time: a process costs their cube.
+MOST, MOST_FOR_KERNEL, MOST_FOR_TREES = 256, 96, 4096
 STEPS = 20
 # Of many candidates the improvement is looked for among those of the best mean.
 SHORT_LIST = 400
@@ -66,8 +66,9 @@ class HybridModel(CostModel):
         """Fits all; the process's kernel only when it has an eighth more to learn from."""
         if len(schedules) < LEAST or not np.isfinite(seconds).any():
             return
+        some = _kept(seconds, MOST_FOR_TREES)
         for judge in self._judges.values():
-            judge.fit(schedules, seconds)
+            judge.fit([schedules[i] for i in some], seconds[some])
         kept = _kept(seconds, MOST)
         rows = self.features.unit([schedules[i] for i in kept])
         targets = _targets(seconds[kept])

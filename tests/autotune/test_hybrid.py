@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from autotune.strategies import hybrid
 from autotune.strategies.base import Result
-from autotune.strategies.hybrid import STRATEGY, VARIANTS, HybridSearch
+from autotune.strategies.hybrid import STRATEGY, HybridSearch
 from autotune.tuner import Learner
 from cost_models.features import Features
 from cost_models.models.hybrid import HybridModel
+from search_spaces import registry
 from search_spaces.space import Family, Knob, ScheduleSpace, SketchSpace
 
 SPACE = ScheduleSpace(
@@ -75,7 +77,7 @@ def test_small_asks_starve_no_arm(batch):
         new = search.ask(batch)
         choosers += [search.strategy.chooser_of(s) for s in new]
         search.tell(new)
-    counts = {name: choosers.count(name) for name in ("improvement", "fast", "polish", "explore")}
+    counts = {name: choosers.count(name) for name in ("improvement", "fast", "throughput", "polish", "explore")}
     assert min(counts.values()) >= 4, counts
 
 
@@ -118,9 +120,11 @@ def test_it_asks_at_random_while_nothing_is_known():
     assert len(set(search.ask(20)) - set(search.asked[:56])) == 20
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize(
+    "name", ["NoPrior", "NoPolicy", "NoModel", "NoProcess", "NoClassifier", "NoRegression", "NoPolish"]
+)
 def test_a_variant_lacks_what_its_name_says(name):
-    make = VARIANTS[name]
+    make = registry.find("autotune.strategies", f"hybrid:{name}", "strategy")
     assert issubclass(make, HybridSearch)
     search = Search(make=make)
     search.run(60, 4)
@@ -138,9 +142,10 @@ def test_variants_lack_their_arms():
         return found
 
     assert choosers(STRATEGY) == {"improvement", "fast", "throughput", "polish", "explore"}
-    assert choosers(VARIANTS["no-polish"]) == {"improvement", "fast", "throughput", "explore"}
-    assert choosers(VARIANTS["no-classifier"]) == {"improvement", "throughput", "polish", "explore"}
-    assert choosers(VARIANTS["no-process"]) == {"fast", "throughput", "polish", "explore"}
-    assert not VARIANTS["no-prior"].uses_prior
-    assert not VARIANTS["no-model"].model
-    assert not VARIANTS["no-policy"].policy
+    assert choosers(hybrid.NoPolish) == {"improvement", "fast", "throughput", "explore"}
+    assert choosers(hybrid.NoClassifier) == {"improvement", "throughput", "polish", "explore"}
+    assert choosers(hybrid.NoRegression) == {"improvement", "fast", "polish", "explore"}
+    assert choosers(hybrid.NoProcess) == {"fast", "throughput", "polish", "explore"}
+    assert not hybrid.NoPrior.uses_prior
+    assert not hybrid.NoModel.model
+    assert not hybrid.NoPolicy.policy

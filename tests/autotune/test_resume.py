@@ -113,7 +113,7 @@ def test_kill_9_at_twenty_random_moments(tmp_path):
     assert len(tried) == len(set(tried)) == TRIALS, "nothing is measured twice"
 
 
-@pytest.mark.parametrize("strategy", ["random", "xgb", "exhaustive"])
+@pytest.mark.parametrize("strategy", ["random", "xgb", "hybrid", "exhaustive"])
 def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path, strategy):
     finish(tmp_path / "whole", strategy, 60)
     finish(tmp_path / "parts", strategy, 27)
