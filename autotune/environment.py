@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -47,13 +47,19 @@ class Environment:
 
 def read_environment(tools: Mapping[str, str] | None = None) -> Environment:
     """The software of this process; imports none of it."""
-    versions = {}
-    for name in DISTRIBUTIONS:
+    system = f"{platform.platform()} {platform.machine()}"
+    return Environment(versions_of(DISTRIBUTIONS), platform.python_version(), system, tools or {})
+
+
+def versions_of(distributions: Iterable[str]) -> dict[str, str]:
+    """Distribution -> version, of those that are installed: a checkout on the path is not."""
+    found = {}
+    for name in distributions:
         try:
-            versions[name] = metadata.version(name)
+            found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return Environment(versions, platform.python_version(), f"{platform.platform()} {platform.machine()}", tools or {})
+    return found
 
 
 def lock_folder() -> Path:

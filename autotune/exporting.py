@@ -7,12 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
 
 from autotune.clock import now
+from autotune.environment import versions_of
 from autotune.exporters.base import Exporter
 from autotune.recall import Winner, recall
 from autotune.tuned_log import Entry, best_entries
@@ -32,7 +32,7 @@ class Exported(msgspec.Struct, frozen=True):
         schema: `export/1`.
         format: Name of the exporter.
         written: UTC, ISO 8601.
-        versions: This project and the consumer's packages -> version.
+        versions: This project, where it is installed, and the consumer's packages -> version.
         files: Path in the folder -> sha256.
         entries: The entries of the tuned log, whole.
         refused: Entries that the format cannot express, each with the reason.
@@ -129,7 +129,7 @@ def _described(exporter: Exporter, name: str, found: Chosen, notes: tuple[str, .
         schema=SCHEMA,
         format=name,
         written=now().isoformat(timespec="seconds"),
-        versions={package: metadata.version(package) for package in ("kernel-autotune", *exporter.packages)},
+        versions=versions_of(("kernel-autotune", *exporter.packages)),
         files={str(path.relative_to(draft)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
         entries=tuple(winner.entry for winner in found.winners),
         refused=found.refused,

@@ -126,6 +126,8 @@ class RunRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="run"):
         bytes: Bytes it must move.
         identity: Fingerprint of everything that the run's times depend on.
         roof: Peak and bandwidth behind `floor_seconds`.
+        prior: What the strategy knew of other tasks: "shipped" or a file, with its hash; "none" for nothing,
+            "" where it was not recorded.
     """
 
     schema: str
@@ -145,10 +147,15 @@ class RunRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="run"):
     bytes: float
     identity: str = ""
     roof: Roof = Roof()
+    prior: str = ""
 
 
 class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
-    """One trial; `samples` in seconds, present if and only if the status is ok."""
+    """One trial; `samples` in seconds, present if and only if the status is ok.
+
+    `chooser` is the part of the strategy that asked for it, "" where it does not tell; `predicted` the seconds that
+    the cost model then expected, None where it had no expectation.
+    """
 
     run: str
     trial: int
@@ -163,9 +170,13 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
     phases: Phases = Phases()
     deterministic: bool | None = None
     conditions: Conditions | None = None
+    chooser: str = ""
+    predicted: float | None = None
 
     @staticmethod
-    def of(run: str, trial: int, at: float, m: Measurement) -> TrialRecord:
+    def of(
+        run: str, trial: int, at: float, m: Measurement, chooser: str = "", predicted: float | None = None
+    ) -> TrialRecord:
         """The record of a measurement."""
         schedule = dict(m.schedule.items)
         return TrialRecord(
@@ -182,6 +193,8 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
             m.phases,
             deterministic=m.deterministic,
             conditions=m.conditions,
+            chooser=chooser,
+            predicted=predicted,
         )
 
     def measurement(self) -> Measurement:

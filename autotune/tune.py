@@ -23,7 +23,7 @@ from autotune.identity import Identity
 from autotune.journal import FILE, Journal, RunLog, load_runs
 from autotune.measurement import Policy
 from autotune.measurer import Measurer
-from autotune.prior.choosing import SHIPPED, chosen_prior
+from autotune.prior.choosing import NONE, SHIPPED, chosen_prior, prior_name
 from autotune.process import Died
 from autotune.race import RaceResult
 from autotune.records import SCHEMA, GivenUpRecord, Roof, RunRecord, TaskData
@@ -196,12 +196,13 @@ def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: 
     if plan.waves:
         # Not before the host is this tuner's: its builds would disturb another one.
         loop.begin()
-    record = _run_record(task, settings, device, plan.run)
+    record = _run_record(plan, task, settings, device)
     plan.journal.append(record)
     known.runs.append(record)
     if started is not None:
         started()
     loop.run()
+    plan.strategy.save(plan.journal.path.parent)
     searched = plan.budget.elapsed
     stopped = plan.stop()
     result = _final_race(plan, known, task, settings, stopped=stopped)
@@ -290,12 +291,12 @@ def _learner(task: Task, settings: Settings, model: str) -> Learner:
     return Learner(made)
 
 
-def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) -> RunRecord:
+def _run_record(plan: Search, task: Task, settings: Settings, device: DeviceInfo) -> RunRecord:
     cost = task.operator.cost(task.workload)
     data, environment = TaskData.of(task), read_environment(tool_versions(task))
     return RunRecord(
         schema=SCHEMA,
-        run=run,
+        run=plan.run,
         started=now().isoformat(timespec="seconds"),
         task=data,
         device=device,
@@ -311,6 +312,7 @@ def _run_record(task: Task, settings: Settings, device: DeviceInfo, run: str) ->
         bytes=cost.bytes,
         identity=Identity.of(data, device, environment, settings.policy).fingerprint,
         roof=Roof.of(task.hardware, task.workload.dtype),
+        prior=prior_name(settings.prior) if plan.strategy.uses_prior else NONE,
     )
 
 

@@ -70,6 +70,10 @@ class Learner:
         self._refit()
         return self._model.choose(schedules, count, pending, head)
 
+    def expected_seconds(self, schedules: Sequence[Schedule]) -> list[float | None]:
+        """The times that the model as it is expects, None where it does not tell."""
+        return [float(s) if np.isfinite(s) else None for s in self._model.expected_seconds(schedules)]
+
     def aids(self, context: Mapping[str, float], prior: TaskPrior | None = None) -> Aids:
         """What a strategy may lean on that has this model."""
         return Aids(self.score, context, prior, self.choose, self.heads)
@@ -147,6 +151,8 @@ class SearchLoop:
         self._done = 0
         self._earlier: dict[Schedule, Measurement] = dict(known.trials)
         self._wave: dict[Schedule, Result | None] = {}
+        # What the model expected of those in flight.
+        self._expected: dict[Schedule, float | None] = {}
 
     def begin(self) -> None:
         """Tells what is known and submits the default and the first schedules."""
@@ -177,7 +183,10 @@ class SearchLoop:
     def _record(self, measurement: Measurement) -> Result:
         plan, known = self._plan, self._known
         known.trials[measurement.schedule] = measurement
-        plan.journal.append(TrialRecord.of(plan.run, len(known.trials) - 1, plan.budget.elapsed, measurement))
+        chooser = plan.strategy.chooser_of(measurement.schedule) or ""
+        trial = len(known.trials) - 1
+        expected = self._expected.pop(measurement.schedule, None)
+        plan.journal.append(TrialRecord.of(plan.run, trial, plan.budget.elapsed, measurement, chooser, expected))
         self._done += 1
         for tracker in plan.trackers:
             tracker.measured(measurement, self._done, plan.budget)
@@ -209,6 +218,8 @@ class SearchLoop:
     def _submit(self, schedules: Sequence[Schedule]) -> None:
         """Has schedules measured, as many as the budget has left."""
         allowed = schedules[: self._plan.budget.left(self._asked)]
+        if self._plan.learner is not None:
+            self._expected.update(zip(allowed, self._plan.learner.expected_seconds(allowed), strict=True))
         self._plan.measurer.submit(allowed)
         self._asked += len(allowed)
 

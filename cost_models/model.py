@@ -49,6 +49,10 @@ class CostModel(ABC):
     def predict(self, schedules: Sequence[Schedule]) -> Floats:
         """Scores of shape (n,), lower is faster; only their order matters. Zeros while it is not ready."""
 
+    def expected_seconds(self, schedules: Sequence[Schedule]) -> Floats:
+        """Times of shape (n,) in seconds, of a model that predicts more than an order; NaN where it does not tell."""
+        return np.full(len(schedules), np.nan)
+
     def choose(
         self, schedules: Sequence[Schedule], count: int, pending: Sequence[Schedule] = (), head: str = ""
     ) -> list[int]:

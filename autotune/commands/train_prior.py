@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import metadata
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import msgspec
 
 from autotune.clock import now
 from autotune.display import output, pretty_json, progress_output
+from autotune.environment import versions_of
 from autotune.journal import FILE, load_runs
 from autotune.prior.card import card_of, card_text
 from autotune.prior.prior import Prior
@@ -52,8 +52,7 @@ def command(places: tuple[str, ...], out: Path, seed: int, results: Path | None,
         raise NothingValid(f"nothing to learn from in {', '.join(places)}", "name recordings, runs or folders of them")
     about = {
         "trained": now().date().isoformat(),
-        "with kernel-autotune": metadata.version("kernel-autotune"),
-        "numpy": metadata.version("numpy"),
+        **{f"with {name}": version for name, version in versions_of(("kernel-autotune", "numpy")).items()},
     }
     prior = Prior.train(recordings, seed, about)
     prior.save(out)

@@ -7,11 +7,11 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import metadata
 from types import ModuleType
 
 from autotune.comparison import replay
 from autotune.comparison.rivals.base import rival_of
+from autotune.environment import versions_of
 from autotune.prior import choosing
 from autotune.recordings import recording
 from autotune.strategies.base import Strategy
@@ -54,11 +54,7 @@ def uses_prior(name: str) -> bool:
 
 
 def _versions(libraries: Iterable[str]) -> Iterator[str]:
-    for library in libraries:
-        try:
-            yield f"{library} {metadata.version(library)}"
-        except metadata.PackageNotFoundError:
-            continue
+    return (f"{library} {version}" for library, version in versions_of(libraries).items())
 
 
 def _imported(roots: Iterable[ModuleType]) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -130,6 +131,17 @@ class Strategy(ABC):
         for result in results:
             if self.space.why_not(result.schedule) is None:
                 self.memory.tell(result.schedule, result.seconds)
+
+    def chooser_of(self, schedule: Schedule) -> str | None:
+        """The part of the strategy that asked for a schedule not yet told; None where it does not tell."""
+        return None
+
+    def save(self, folder: Path) -> None:  # noqa: B027 - most have nothing to keep
+        """Writes what it has learnt into a folder, under a name of its own; by default nothing.
+
+        Raises:
+            CannotWrite: It cannot be written.
+        """
 
     def best(self, count: int) -> list[Schedule]:
         """The fastest schedules told so far, at most `count`; none that failed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
@@ -27,6 +28,7 @@ INCUMBENTS = 8
 LESS = 0.8
 # Share of the decisions that are taken whatever the policy prefers.
 UNIFORM = 0.1
+FILE = "policy.npz"
 LEARNING = Learning(rate=0.01, epochs=5, entropy=0.05, floor=0.2, rescue=0.2)
 
 
@@ -58,6 +60,10 @@ class ReinforcementLearning(Strategy):
                 self.seen.add(schedule)
                 asked.append(schedule)
         return asked + self.fresh_many(count - len(asked))
+
+    def save(self, folder: Path) -> None:
+        """Writes the policy, for `Policy.load`."""
+        self._policy.save(folder / FILE)
 
     def _learn(self) -> None:
         """One update on the new results and a random share of the earlier ones."""

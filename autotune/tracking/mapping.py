@@ -43,6 +43,7 @@ def parameters(run: RunRecord) -> dict[str, str]:
         "device.units": str(run.device.units),
         "device.driver": run.device.driver,
         "strategy": run.strategy,
+        "prior": run.prior,
         "seed": str(run.seed),
         "trials": str(run.trials),
         "minutes": "" if run.minutes is None else str(run.minutes),
@@ -80,7 +81,7 @@ class Curve:
         self._start = datetime.fromisoformat(run.started).timestamp()
 
     def points(self, record: TrialRecord) -> Iterator[Point]:
-        """Latency, best so far and share of the roofline where it succeeded; failures so far always."""
+        """Latency, share of the roofline and what the model expected, where there are such; failures so far always."""
         seconds = record.measurement().seconds
         self._best = min(self._best, seconds)
         self._failed += not math.isfinite(seconds)
@@ -90,6 +91,7 @@ class Curve:
             "roofline_share": self._floor / seconds,
             "best_roofline_share": self._floor / self._best,
             "failed": float(self._failed),
+            "predicted_seconds": math.nan if record.predicted is None else record.predicted,
         }
         if not math.isfinite(seconds):
             del values["seconds"], values["roofline_share"]

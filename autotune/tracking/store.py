@@ -9,12 +9,13 @@ from typing import Any
 
 from autotune.environment import modest_mlflow
 from autotune.tracking.mapping import Point
+from autotune.tracking.models import TRIALS, Learnt
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, ExitCode
 
 FILE = "mlflow.db"
 _ARTIFACTS = "mlflow-artifacts"
-RUN, RECORDS = "autotune.run", "autotune.records"
+RUN, RECORDS, MODEL = "autotune.run", "autotune.records", "autotune.model"
 # What MLflow takes in one call.
 _METRICS, _PARAMETERS = 1000, 100
 
@@ -117,6 +118,19 @@ class Store:
         with self._failing():
             for file in files:
                 self._client.log_artifact(run_id, str(file))
+
+    def log_model(self, run_id: str, model: Learnt) -> None:
+        """A logged model of the run; one that learnt from as many trials is not logged again."""
+        tag = f"{MODEL}.{model.name}"
+        with self._failing():
+            if self._client.get_run(run_id).data.tags.get(tag) == model.tags[TRIALS]:
+                return
+            made = self._client.create_logged_model(
+                self._experiment, model.name, source_run_id=run_id, tags=model.tags, model_type=model.kind
+            )
+            self._client.log_model_artifacts(made.model_id, str(model.folder))
+            self._client.finalize_logged_model(made.model_id, "READY")
+            self._client.set_tag(run_id, tag, model.tags[TRIALS])
 
     def end(self, run_id: str, status: str) -> None:
         """Closes the run as FINISHED, KILLED or FAILED."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune import tuned_log
-from autotune.journal import journal_path, read_on
+from autotune.journal import journal_path, load_runs, read_on
 from autotune.records import RaceRecord, Record, RunRecord, TrialRecord
 from autotune.tracking.mapping import Curve, Point, parameters, race_tags, title
+from autotune.tracking.models import learnt
 from autotune.tracking.store import Store, StoreFailed
 
 # What of a run's folder is attached to its MLflow run, where it is there.
@@ -78,11 +80,15 @@ class Sync:
         """
         self.catch_up()
         folder = journal_path(self._path).parent
+        logs = {log.runs[0].task.key: log for log in load_runs(self._path)} if self._sessions else {}
         files = [journal_path(self._path), *(folder / name for name in ATTACHED)]
         for session in self._sessions.values():
             if session.race is not None:
                 self.store.tag(session.run_id, race_tags(session.race))
             self.store.attach(session.run_id, [f for f in files if f.is_file()])
+            with tempfile.TemporaryDirectory() as scratch:
+                for model in learnt(logs[session.first.task.key], folder, Path(scratch)):
+                    self.store.log_model(session.run_id, model)
             self.store.end(session.run_id, "KILLED" if session.race is None else "FINISHED")
 
     @property

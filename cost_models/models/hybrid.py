@@ -80,6 +80,10 @@ class HybridModel(CostModel):
             return np.zeros(len(schedules))
         return self._posterior.mean(self.features.unit(schedules))
 
+    def expected_seconds(self, schedules: Sequence[Schedule]) -> Floats:
+        """What the trees that expect a throughput say."""
+        return self._judges[THROUGHPUT].expected_seconds(schedules)
+
     def choose(
         self, schedules: Sequence[Schedule], count: int, pending: Sequence[Schedule] = (), head: str = ""
     ) -> list[int]:

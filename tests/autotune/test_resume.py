@@ -12,7 +12,8 @@ import numpy as np
 import psutil
 import pytest
 
-from autotune.journal import FILE, load_runs
+from autotune.journal import FILE, load_runs, read_journal
+from autotune.records import TrialRecord
 from search_spaces.errors import BadLog
 
 HERE = Path(__file__).parents[2]
@@ -49,6 +50,10 @@ def finish(folder, strategy, trials=TRIALS):
     run = start(folder, strategy, trials)
     _, err = run.communicate(timeout=170)
     assert run.returncode == 0, err
+
+
+def read_trials(folder):
+    return (record for record in read_journal(folder) if isinstance(record, TrialRecord))
 
 
 def survivors(folder):
@@ -111,6 +116,17 @@ def test_kill_9_at_twenty_random_moments(tmp_path):
     assert found(killed) == found(calm)
     tried = journaled(killed)
     assert len(tried) == len(set(tried)) == TRIALS, "nothing is measured twice"
+
+
+def test_the_journal_holds_what_the_model_expected(tmp_path):
+    finish(tmp_path / "run", "hybrid", 60)
+    (log,), trials = load_runs(tmp_path / "run"), list(read_trials(tmp_path / "run"))
+    assert log.runs[-1].prior.startswith(("none", "shipped"))
+    assert all(t.predicted is None for t in trials[:8])
+    told = [(t.predicted, t.measurement().seconds) for t in trials[20:] if t.predicted is not None]
+    errors = [abs(np.log(expected / seconds)) for expected, seconds in told if np.isfinite(seconds)]
+    assert len(told) > 30
+    assert np.median(errors) < np.log(1.5)
 
 
 @pytest.mark.parametrize("strategy", ["random", "xgb", "hybrid", "exhaustive"])

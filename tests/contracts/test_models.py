@@ -109,6 +109,20 @@ def test_it_beats_the_control(name, space):
     assert top_recall(believed, seconds, 20) > top_recall(chance, seconds, 20) + 0.3
 
 
+def test_expected_times_are_seconds_or_unknown(model, space):
+    schedules, seconds = drawn(space, 200, 1)
+    fitted = model(Features(space), 0)
+    assert np.isnan(fitted.expected_seconds(schedules)).all()
+    fitted.fit(*drawn(space, 64, 0))
+    expected = fitted.expected_seconds(schedules)
+    assert expected.shape == (200,)
+    told = np.isfinite(expected) & np.isfinite(seconds)
+    assert np.isnan(expected[~np.isfinite(expected)]).all()
+    if told.any():
+        assert told.sum() > 0.9 * np.isfinite(seconds).sum()
+        assert np.median(np.abs(np.log(expected[told] / seconds[told]))) < math.log(1.15)
+
+
 @pytest.mark.parametrize("count", [1, 15, 16, 40])
 def test_it_survives_that_everything_failed(model, space, count):
     schedules, seconds = drawn(space, count, 0)

@@ -7,17 +7,26 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
+from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
 
 from autotune.journal import FILE, load_runs, read_journal
 from autotune.measurement import Status
+from autotune.policy.policy import Policy
 from autotune.records import RunRecord, TrialRecord
 from autotune.tracking.follower import following, store_uri
 from autotune.tracking.mapping import Curve
+from autotune.tracking.models import TRIALS as LEARNT_FROM
 from autotune.tracking.store import Store, StoreFailed, local_uri
 from autotune.tracking.sync import Sync, sync_all
+from cost_models.features import Features
+from cost_models.ranking import pair_accuracy
+from search_spaces.listed import ListedSpace
 from tests.support.recorded import tune_recorded
 
 mlflow = pytest.importorskip("mlflow")
@@ -69,6 +78,29 @@ def test_a_continued_run_stays_one_run(tmp_path):
     (log,) = load_runs(tmp_path / "run")
     assert len(log.runs) == 2
     assert len(history("seconds")) == sum(math.isfinite(m.seconds) for m in log.trials.values())
+
+
+def test_what_a_run_learnt_is_logged_as_models_that_load(tmp_path):
+    folder, uri = tmp_path / "run", local_uri(tmp_path)
+    for trials in (24, 40):
+        tune_recorded(folder, trials, "rl")
+        for _ in range(2):
+            sync_all([folder], Store(uri, "autotune"))
+    run, _, client = stored(uri)
+    models = client.search_logged_models([run.info.experiment_id])
+    assert sorted((m.name, m.tags[LEARNT_FROM]) for m in models) == sorted(
+        (name, trials) for name in ("cost_model", "policy") for trials in ("24", "40")
+    )
+    place = {(m.name, m.tags[LEARNT_FROM]): m.artifact_location for m in models}
+    booster = mlflow.xgboost.load_model(place["cost_model", "40"])
+    (log,) = load_runs(folder)
+    schedules = list(log.trials)
+    features = Features(ListedSpace.of(schedules))
+    assert booster.num_features() == len(features.columns)
+    believed = -booster.inplace_predict(features(schedules))
+    assert pair_accuracy(believed, np.array([m.seconds for m in log.trials.values()])) > 0.8
+    policy = Policy.load(Path(urllib.parse.urlparse(place["policy", "40"]).path) / "policy.npz")
+    assert policy.table.values.shape[0] > 1
 
 
 def test_a_run_cut_off_before_its_race_is_marked_as_such(journal, tmp_path):
@@ -194,4 +226,7 @@ def test_points_follow_from_the_journal_alone(journal):
     points = [[list(curve.points(t)) for t in trials] for curve in (Curve(run), Curve(run))]
     assert points[0] == points[1]
     last = {p.key: p for p in points[0][-1]}
+    assert all("predicted_seconds" not in {p.key for p in Curve(run).points(t)} for t in trials if t.predicted is None)
+    expected = list(Curve(run).points(msgspec.structs.replace(trials[-1], predicted=2e-3)))
+    assert {p.value for p in expected if p.key == "predicted_seconds"} == {2e-3}
     assert last["best_roofline_share"].value == run.floor_seconds / last["best_seconds"].value
