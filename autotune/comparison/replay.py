@@ -20,8 +20,10 @@ from search_spaces import registry
 
 # What was learnt of other tasks, for the task of a recording; None where nothing is known of its kind.
 PriorFor = Callable[[Recording], TaskPrior | None]
-# Tells the stream of the noise from the strategy's.
-_NOISE = 1
+# Tell the streams of the noise from the strategy's.
+_NOISE, _RACE = 1, 2
+# Of each finalist, as in the shortest of races.
+RACE_REPEATS = 30
 
 
 def seed_on(recording: Recording, seed: int) -> int:
@@ -38,6 +40,12 @@ def noisy_seconds(recording: Recording, seed: int) -> Floats:
     """
     rng = np.random.default_rng([seed_on(recording, seed), _NOISE])
     return np.array([recording.measure(s, rng) for s in recording.space.schedules])
+
+
+def race_seconds(recording: Recording, seed: int, place: int) -> float:
+    """What the final race of a run times a schedule at, by its place; as `noisy_seconds`, over more repeats."""
+    rng = np.random.default_rng([seed_on(recording, seed), _RACE, place])
+    return recording.measure(recording.space.schedules[place], rng, RACE_REPEATS)
 
 
 def replay(

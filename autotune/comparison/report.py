@@ -38,6 +38,22 @@ def _print_summary(console: Console, found: Comparison) -> None:
     repeats = found.runs["seed"].nunique()
     title = f", {len(found.yardsticks)} spaces, {repeats} repeats; [95 % over repeats] {{over spaces}}"
     console.print(titled("strategies", title))
+    _print_scores(console, found, "")
+    console.print()
+    console.print("had they ended with the final race of a tuning run:")
+    _print_scores(console, found, "raced_")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("share of the optimum, median run", no_wrap=True)
+    for budget in found.budgets:
+        table.add_column(f"@{budget}", justify="right", no_wrap=True)
+    for name in found.strategies:
+        table.add_row(name, *(f"{found.summary[name][f'fraction_{k}'].value:.3f}" for k in found.budgets))
+    console.print()
+    console.print(table)
+
+
+def _print_scores(console: Console, found: Comparison, kind: str) -> None:
+    """The two largest budgets; `kind` is "raced_" for what a final race would have given, else ""."""
     shown = found.budgets[-2:]
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("strategy", no_wrap=True)
@@ -47,16 +63,8 @@ def _print_summary(console: Console, found: Comparison) -> None:
         table.add_column(f"within 5 % @{budget}", justify="right", no_wrap=True)
     for name in found.strategies:
         summary = found.summary[name]
-        scores = [_score(summary[f"score_{k}"]) for k in shown]
-        table.add_row(name, *scores, *(_share(summary[f"within_{k}"]) for k in shown))
-    console.print(table)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("share of the optimum, median run", no_wrap=True)
-    for budget in found.budgets:
-        table.add_column(f"@{budget}", justify="right", no_wrap=True)
-    for name in found.strategies:
-        table.add_row(name, *(f"{found.summary[name][f'fraction_{k}'].value:.3f}" for k in found.budgets))
-    console.print()
+        scores = [_score(summary[f"{kind}score_{k}"]) for k in shown]
+        table.add_row(name, *scores, *(_share(summary[f"{kind}within_{k}"]) for k in shown))
     console.print(table)
 
 

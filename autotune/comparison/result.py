@@ -101,7 +101,7 @@ def compare(cells: Sequence[Cell], traces: Sequence[Trace], budgets: Sequence[in
 
 def _summary(runs: pd.DataFrame, budgets: Sequence[int]) -> dict[str, Estimate]:
     """The estimates of one strategy."""
-    names = [f"{what}_{k}" for what in ("score", "within", "fraction") for k in budgets]
+    names = [f"{what}_{k}" for what in ("score", "within", "raced_score", "raced_within", "fraction") for k in budgets]
     summary = {}
     for name in (*names, *_ESTIMATED):
         samples = [group.to_numpy(np.float64) for _, group in runs.groupby("space", sort=False)[name]]

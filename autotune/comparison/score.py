@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from autotune.comparison.baseline import expected_best, median_best, own_budget, values_by_look
+from autotune.comparison.replay import race_seconds
 from autotune.comparison.trace import Floats, Trace, slowest
 from autotune.recordings.recording import Recording
 
@@ -34,6 +35,7 @@ class Yardstick:
         recording: The space.
         baseline: Expected seconds of what random search holds after k measurements, k = 1 .. trials, shape (trials,).
         median: The median of the same.
+        unmisled: As `baseline`, of a random search that no noise misleads, as is one that ends with a race.
         own_budget: Willemsen's budget in measurements, which may be more than the trials.
         noise_floor: Relative standard deviation of one measurement, median over the schedules.
     """
@@ -41,6 +43,7 @@ class Yardstick:
     recording: Recording
     baseline: Floats
     median: Floats
+    unmisled: Floats
     own_budget: int
     noise_floor: float
 
@@ -61,6 +64,7 @@ class Yardstick:
             recording=recording,
             baseline=expected_best(by_look, trials),
             median=median_best(by_look, trials),
+            unmisled=expected_best(values_by_look(recording, recording.seconds, worst), trials),
             own_budget=own_budget(recording.seconds),
             noise_floor=float(np.median(recording.deviation[ok] / recording.seconds[ok]) / math.sqrt(_REPEATS)),
         )
@@ -68,6 +72,10 @@ class Yardstick:
     def score(self, values: Floats) -> float:
         """Willemsen's P over the measurements of `values`: 0 as random search, 1 the optimum from the start."""
         return _score(values, self.baseline[: len(values)], self.recording.optimum)
+
+    def raced_score(self, values: Floats) -> float:
+        """As `score`, against a random search that no noise misleads."""
+        return _score(values, self.unmisled[: len(values)], self.recording.optimum)
 
     @cached_property
     def ticks(self) -> Floats:
@@ -118,20 +126,23 @@ def score_of(trace: Trace, yardstick: Yardstick, budgets: Sequence[int]) -> dict
 
     Returns:
         score_K: P over the first K measurements; fraction_K: optimum over what it holds after K; within_K: whether
-        that is 0.95 or more; score_own: P over the space's own budget, as far as the search went; score_clock: the
-        same on the replay clock; to_within: measurements until it was within 5 %, NaN where it never was;
-        overhead: seconds of the tuner for one suggestion; gap, exploration_gap, selection_gap: how much slower than
-        the optimum it ended, since nothing better was tried, and since what looked best was not; misled: whether the
-        latter is more than the noise floor.
+        that is 0.95 or more; raced_score_K, raced_within_K: the same had it ended there with a final race; score_own:
+        P over the space's own budget, as far as the search went; score_clock: the same on the replay clock;
+        to_within: measurements until it was within 5 %, NaN where it never was; overhead: seconds of the tuner for
+        one suggestion; gap, exploration_gap, selection_gap: how much slower than the optimum it ended, since nothing
+        better was tried, and since what looked best was not; misled: whether the latter is more than the noise floor.
     """
     recording = yardstick.recording
     values = trace.values(recording)
     fraction = recording.optimum / values
+    raced = trace.raced_values(recording, lambda place: race_seconds(recording, trace.seed, place))
     row: dict[str, object] = {"strategy": trace.strategy, "space": trace.space, "seed": trace.seed}
     for budget in budgets:
         row[f"score_{budget}"] = yardstick.score(values[:budget])
         row[f"fraction_{budget}"] = float(fraction[budget - 1])
         row[f"within_{budget}"] = bool(fraction[budget - 1] >= NEAR)
+        row[f"raced_score_{budget}"] = yardstick.raced_score(raced[:budget])
+        row[f"raced_within_{budget}"] = bool(recording.optimum / raced[budget - 1] >= NEAR)
     arrived = np.flatnonzero(fraction >= NEAR)
     tried = recording.seconds[list(trace.places)]
     best_tried = float(tried.min(initial=slowest(recording)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.race import FINALISTS
 from autotune.recordings.recording import Recording
 
 Floats = NDArray[np.float64]
@@ -46,6 +48,22 @@ class Trace:
         observed = np.array([np.inf if t is None else t for t in self.observed])
         held = held_values(np.array(self.places, np.intp), observed, recording)
         return np.concatenate([held, np.full(self.trials - len(held), held[-1] if len(held) else slowest(recording))])
+
+    def raced_values(self, recording: Recording, race: Callable[[int], float]) -> Floats:
+        """As `values`, had the search ended there with the race that every tuning run ends with.
+
+        Args:
+            recording: The space.
+            race: Gives the seconds that a finalist, by its place, is timed at in the race.
+        """
+        held, best = [], slowest(recording)
+        leaders: list[tuple[float, int]] = []
+        for place, observed in zip(self.places, self.observed, strict=True):
+            if observed is not None:
+                leaders = sorted([*leaders, (observed, place)])[:FINALISTS]
+                best = float(recording.seconds[min((race(p), p) for _, p in leaders)[1]])
+            held.append(best)
+        return np.array(held + [best] * (self.trials - len(held)))
 
     def clock(self, recording: Recording) -> Floats:
         """Seconds on the replay clock after each measurement made, shape (measurements,).

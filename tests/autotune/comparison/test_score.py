@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autotune.comparison.replay import noisy_seconds, replay
+from autotune.comparison.replay import noisy_seconds, race_seconds, replay
 from autotune.comparison.score import Yardstick, median_to, runs_table, score_of, spaces_table
 from autotune.comparison.trace import Trace, slowest
 
@@ -39,6 +39,43 @@ def test_before_anything_ran_it_holds_the_slowest(recording):
     values = trace_of(recording, [failed, best], trials=3).values(recording)
     assert values == pytest.approx([slowest(recording), recording.optimum, recording.optimum])
     assert trace_of(recording, [], trials=2).values(recording) == pytest.approx([slowest(recording)] * 2)
+
+
+def test_a_race_finds_the_best_of_those_that_look_fastest_and_no_other(recording):
+    order = by_time(recording)[:7]
+    failed = int(np.flatnonzero(np.isinf(recording.seconds))[0])
+    # What looks slowest of five is the fastest; then a sixth pushes it out.
+    places, observed = [failed, *order[:6]], [math.inf, 5.0, 1.0, 2.0, 3.0, 4.0, 0.5]
+    values = trace_of(recording, places, observed, trials=8).raced_values(recording, lambda p: recording.seconds[p])
+    best, second = recording.seconds[order[:2]]
+    assert values == pytest.approx([slowest(recording), *[best] * 5, second, second])
+
+
+def test_a_race_can_be_wrong_too(recording):
+    best, second = by_time(recording)[:2]
+    trace = trace_of(recording, [best, second], trials=2)
+    assert trace.raced_values(recording, lambda p: 1.0 + (p == best))[-1] == recording.seconds[second]
+
+
+def test_raced_figures_are_held_against_a_random_search_that_races(recording):
+    yardstick = yardstick_of(recording)
+    assert (yardstick.unmisled <= yardstick.baseline + 1e-12).all()
+    trace = trace_of(recording, by_time(recording)[:40])
+    row = score_of(trace, yardstick, BUDGETS)
+    raced = trace.raced_values(recording, lambda p: race_seconds(recording, 0, p))
+    ahead = yardstick.unmisled[:16] - recording.optimum
+    assert row["raced_score_16"] == pytest.approx(np.mean((yardstick.unmisled[:16] - raced[:16]) / ahead))
+    assert row["raced_within_16"] == (recording.optimum / raced[15] >= 0.95)
+
+
+def test_the_race_is_the_same_whoever_searches_and_less_noisy_than_a_trial(recording):
+    place = by_time(recording)[0]
+    assert race_seconds(recording, 3, place) == race_seconds(recording, 3, place)
+    errors = [
+        np.std([measure(s) for s in range(60)])
+        for measure in (lambda s: race_seconds(recording, s, place), lambda s: noisy_seconds(recording, s)[place])
+    ]
+    assert 0.0 < errors[0] < errors[1]
 
 
 def test_the_optimum_at_once_scores_one_and_the_baseline_zero(recording):
