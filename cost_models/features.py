@@ -60,6 +60,8 @@ class Features:
         # Rows already made, and the place of each schedule's.
         self._table = np.empty((0, len(columns)), np.float32)
         self._places: dict[Schedule, int] = {}
+        self._latest: tuple[Schedule, ...] = ()
+        self._latest_rows = self._table
 
     @classmethod
     def of_task(cls, task: Task) -> Features:
@@ -67,7 +69,15 @@ class Features:
         return cls(task.space, lambda schedule: task.sketch_of(schedule).derived(task, schedule))
 
     def __call__(self, schedules: Sequence[Schedule]) -> Matrix:
-        """The rows of `schedules`, shape (n, columns)."""
+        """The rows of `schedules`, shape (n, columns), read-only; a tuple's are kept until the next one's."""
+        if schedules is self._latest:
+            return self._latest_rows
+        rows = self._rows(schedules)
+        if isinstance(schedules, tuple):
+            self._latest, self._latest_rows = schedules, rows
+        return rows
+
+    def _rows(self, schedules: Sequence[Schedule]) -> Matrix:
         if len(self._places) + len(schedules) > _CACHED_ROWS:
             self._places.clear()
         known = self._places

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -146,13 +147,17 @@ class HybridSearch(Strategy):
         taken = {*choices[EXPLORE], *choices[POLISH]}
         # What an arm could not choose is left to the heads.
         missing = sum(wanted[arm] - len(choices[arm]) for arm in (EXPLORE, POLISH))
-        pool = self._candidates() if missing or sum(wanted[h] for h in self._heads) else []
-        pool = [s for s in pool if s not in taken]
+        offered = self._candidates() if missing or sum(wanted[h] for h in self._heads) else []
+        # One tuple for all heads, so that its features are looked up once.
+        pool = tuple(s for s in offered if s not in taken)
+        gone: set[int] = set()
         for head in self._heads:
-            places = dict.fromkeys(self._choose(pool, wanted[head] + missing, pending, head))
-            choices[head] = deque(pool[i] for i in places)
+            share = wanted[head] + missing
+            places = self._choose(pool, share and share + len(gone), pending, head)
+            left = list(islice((i for i in dict.fromkeys(places) if i not in gone), share))
+            choices[head] = deque(pool[i] for i in left)
             pending += choices[head]
-            pool = [s for i, s in enumerate(pool) if i not in places]
+            gone.update(left)
             missing = 0
         self._backlog.extend((choices[arm].popleft(), arm) for arm in turns if choices[arm])
         self._backlog.extend((s, arm) for arm, left in choices.items() for s in left)
