@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autotune.measurement import Status
-from search_spaces.errors import NothingValid
+from search_spaces.errors import InvalidWorkload, NothingValid
 from search_spaces.knob import Knob
 from search_spaces.operator import Workload
 from search_spaces.schedule import Value
@@ -70,7 +70,7 @@ class EdgeReport:
 def edge_cases(task: Task, finalists: Sequence[Schedule]) -> list[EdgeCase]:
     """What to try: each finalist where it is legal, else for each sketch the legal schedule nearest to a finalist.
 
-    A sketch that refuses a workload, or whose limits leave nothing there, is not tried.
+    A sketch that refuses a workload or makes no space of it, or whose limits leave nothing there, is not tried.
     """
     cases = []
     only = tuple(dict.fromkeys(task.sketch_of(s).name for s in finalists))
@@ -78,7 +78,7 @@ def edge_cases(task: Task, finalists: Sequence[Schedule]) -> list[EdgeCase]:
         edge = replace(task, workload=workload, only=only)
         try:
             chosen = _chosen(edge.space, finalists)
-        except NothingValid:
+        except (NothingValid, InvalidWorkload):
             continue
         if chosen:
             cases.append(EdgeCase(edge, chosen))

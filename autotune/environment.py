@@ -103,3 +103,5 @@ def calm_thread_pools() -> None:
     os.environ.setdefault("TVM_BIND_THREADS", "0")
     os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "1000")
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
+    # OpenMP's threads, which torch and Inductor start, spin otherwise: on few cores that made others wait milliseconds.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")

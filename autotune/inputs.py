@@ -12,6 +12,8 @@ from search_spaces.operator import Operator, TensorSpec, Workload
 # Sums of products stay below this: an eighth of float16's largest value, room for the tail of a distribution.
 _MOST = 2.0**13
 _PERIODS = (13, 17, 19, 23)
+# Integers get so much room between them that few are zero, and so little that their sums fit a narrow float.
+_INTEGER_SPREAD = 4.0
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,23 @@ class Draw:
 Distribution = Callable[[Draw], Any]
 
 
+def stored(xp: Any, values: Any, dtype: str, scale: float = 1.0) -> Any:
+    """`values` as an array of `dtype` shall hold them: times `scale`, or whole numbers that do not wrap.
+
+    Integers are not scaled, as few would remain; an operator that takes them has scales of its own.
+    """
+    if dtype == "int8":
+        return xp.clip(xp.round(values * _INTEGER_SPREAD), -127.0, 127.0)
+    return values * scale
+
+
 def normal(draw: Draw) -> Any:
     """Standard normal values."""
     return draw.values
 
 
 def large(draw: Draw) -> Any:
-    """As large as a product of two inputs, summed, may be in float16."""
+    """As large as a product of two inputs, summed, may be in float16; the checker halves them for products of more."""
     return draw.values * 2.0 ** math.floor(math.log2(math.sqrt(_MOST / math.sqrt(draw.length))))
 
 

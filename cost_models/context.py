@@ -10,15 +10,16 @@ from search_spaces.operator import Cost
 from search_spaces.task import Task
 
 Context = Mapping[str, float]
-_BITS = {"float64": 64, "float32": 32, "tf32": 32, "float16": 16, "bfloat16": 16, "int8": 8}
+_BITS = {"float64": 64, "float32": 32, "tf32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "float8_e4m3fn": 8}
 
 
 def context_of(task: Task) -> dict[str, float]:
     """The axes, dtype, work and device of a task; large quantities by their logarithm to base 2."""
     workload = task.workload
+    dtype = task.operator.arithmetic(workload)
     return {
-        **workload_context(dict(workload.axes), workload.dtype, task.operator.cost(workload)),
-        **hardware_context(task.hardware, workload.dtype),
+        **workload_context(dict(workload.axes), dtype, task.operator.cost(workload)),
+        **hardware_context(task.hardware, dtype),
     }
 
 

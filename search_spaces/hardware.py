@@ -133,6 +133,8 @@ def _gpu(
             "float32": fp32 * tera,
             "tf32": tf32 * tera,
             "int8": int8 * tera,
+            # From sm_89 on at the same rate; where it is not there no sketch uses it.
+            "float8_e4m3fn": int8 * tera,
         },
         source=f"{name} datasheet, dense rates",
     )

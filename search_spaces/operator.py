@@ -21,7 +21,7 @@ from search_spaces.space import digest
 if TYPE_CHECKING:
     from search_spaces.sketch import Sketch
 
-ITEMSIZE: Mapping[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "int8": 1}
+ITEMSIZE: Mapping[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "int8": 1, "float8_e4m3fn": 1}
 # Relative spacing of the values of a dtype: the unit in which results are compared.
 EPSILON: Mapping[str, float] = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
 # Largest finite value, with room for the rounding of a result.
@@ -157,6 +157,10 @@ class Operator(ABC):
     def reduction_length(self, workload: Workload) -> int:
         """Number of terms summed into one output element; scales the tolerance."""
         return 1
+
+    def arithmetic(self, workload: Workload) -> str:
+        """The dtype whose peak rate bounds it: that of the operands where it is not the workload's."""
+        return workload.dtype
 
     def infinite_inputs(self, workload: Workload) -> tuple[str, ...]:
         """Inputs in which -inf has a meaning, as long as no row of the last axis holds nothing else."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from search_spaces import registry
-from search_spaces.errors import NothingValid
+from search_spaces.errors import InvalidWorkload, NothingValid
 from search_spaces.hardware import Hardware
 from search_spaces.operator import Operator, Workload
 from search_spaces.sketch import Sketch
-from search_spaces.space import Schedule, ScheduleSpace, digest
+from search_spaces.space import Schedule, ScheduleSpace, SketchSpace, digest
 from search_spaces.target import Target
 
 OPERATORS = "search_spaces.operators"
@@ -63,7 +64,7 @@ class Task:
         """Sketches of this operator that do not apply here, each with its reason."""
         reasons = {s.name: reason for s in self._candidates if (reason := s.refuses(self)) is not None}
         applying = [s for s in self._candidates if s.name not in reasons]
-        giver = next((s.name for s in applying if not s.fallback and s.default(self) is not None), None)
+        giver = next((s.name for s in applying if not s.fallback and self._default_of(s) is not None), None)
         if giver is not None:
             reasons.update({s.name: f"{giver} gives the untuned default" for s in applying if s.fallback})
         return reasons
@@ -80,7 +81,10 @@ class Task:
     @cached_property
     def space(self) -> ScheduleSpace:
         """Every schedule of every sketch that applies."""
-        spaces = [space for sketch in self.sketches.values() for space in sketch.spaces(self)]
+        spaces: list[SketchSpace] = []
+        for sketch in self.sketches.values():
+            with self._judging(sketch):
+                spaces += sketch.spaces(self)
         if not spaces:
             why = "; ".join(f"{name}: {reason}" for name, reason in self.refusals.items())
             raise NothingValid(f"no sketch applies to {self.workload} on {self.target}", why or "no sketch is known")
@@ -95,16 +99,31 @@ class Task:
     def default(self) -> Schedule:
         """The untuned schedule that a search must beat: candidate 0."""
         for sketch in self.sketches.values():
-            schedule = sketch.default(self)
+            schedule = self._default_of(sketch)
             if schedule is not None:
                 return schedule
         raise NothingValid(f"no sketch offers a default for {self.workload} on {self.target}")
+
+    def _default_of(self, sketch: Sketch) -> Schedule | None:
+        with self._judging(sketch):
+            return sketch.default(self)
+
+    @contextlib.contextmanager
+    def _judging(self, sketch: Sketch) -> Iterator[None]:
+        """A sketch, perhaps a user's own, that makes a space which cannot be is at fault, not this program."""
+        try:
+            yield
+        except ValueError as error:
+            raise InvalidWorkload(
+                f"sketch {sketch.name} makes no space of {self.workload} on {self.target}: {error}",
+                "have its `refuses` say where it does not apply",
+            ) from error
 
     @cached_property
     def floor_seconds(self) -> float:
         """The roofline's bound: no program runs faster than its arithmetic or its memory traffic allows."""
         cost = self.operator.cost(self.workload)
-        peak = self.hardware.peak(self.workload.dtype)
+        peak = self.hardware.peak(self.operator.arithmetic(self.workload))
         return max(cost.operations / peak, cost.bytes / self.hardware.model.bandwidth)
 
     @cached_property

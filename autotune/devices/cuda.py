@@ -115,7 +115,7 @@ class Cuda(Device):
         worst = torch.zeros((), dtype=torch.float64, device=self._device)
         for got, wanted, limit in zip(_slices(output), _slices(reference), _slices(allowed), strict=True):
             ratio = (got.double() - wanted).abs_().div_(limit)
-            worst = torch.maximum(worst, torch.nan_to_num(ratio.max(), nan=torch.inf))
+            worst = torch.maximum(worst, torch.nan_to_num(ratio.max(), nan=torch.inf, posinf=torch.inf))
         return float(worst)
 
     def magnitude(self, array: Any) -> float:

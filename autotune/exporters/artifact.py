@@ -36,7 +36,13 @@ from autotune.reuse.artifact import (
 from autotune.scratch import scratch_folder
 from search_spaces import registry
 from search_spaces.operator import ITEMSIZE
-from search_spaces.sketches.triton.base import DescriptorArgument, ScalarArgument, TensorArgument, TritonSketch
+from search_spaces.sketches.triton.base import (
+    DescriptorArgument,
+    ScalarArgument,
+    TensorArgument,
+    TritonSketch,
+    WorkspaceArgument,
+)
 
 _EXTRA = "cuda"
 _PARAMETER = re.compile(r"EIATTR_KPARAM_INFO\s.*?Ordinal : 0x([0-9a-f]+)\s.*?Size\s+: 0x([0-9a-f]+)", re.DOTALL)
@@ -64,6 +70,9 @@ class ArtifactExporter(Exporter):
         missing = find_generator(generator).missing()
         if missing is not None:
             return missing
+        sketch = winner.task.sketch_of(winner.schedule)
+        if isinstance(sketch, TritonSketch) and _has_workspace(sketch, winner):
+            return "it needs memory of its own beside the tensors, which launch data cannot say"
         if generator == "tvm" and winner.task.target.kind == "cuda":
             return "a CUDA kernel of TVM is launched by TVM alone: export it to tvm"
         return None
@@ -95,6 +104,11 @@ class ArtifactExporter(Exporter):
                 _run(winner, place / artifact.file)
         kinds = {winner.task.target.kind for winner in winners}
         return tuple(note for note, kind in zip(_NOTES, ("cuda", "llvm"), strict=True) if kind in kinds)
+
+
+def _has_workspace(sketch: TritonSketch, winner: Winner) -> bool:
+    arguments = sketch.launch(winner.task, winner.schedule).arguments.values()
+    return any(isinstance(argument, WorkspaceArgument) for argument in arguments)
 
 
 def _place(winner: Winner) -> Path:
@@ -149,7 +163,7 @@ def _parameters(winner: Winner, metadata: Mapping[str, Any]) -> Iterator[Paramet
             yield Pointer(argument.tensor)
         elif isinstance(argument, ScalarArgument):
             yield Integer(argument.value, 4)
-        else:
+        elif isinstance(argument, DescriptorArgument):
             yield _tensor_map(argument, next(encodings), ITEMSIZE[dtypes[argument.tensor]])
             yield from (Integer(extent, 4) for extent in argument.shape)
             strides = [1]

@@ -43,6 +43,8 @@ class InductorExporter(Exporter):
         """The winner, or else the fastest of its runners-up, must be a tile of Inductor's template."""
         if winner.task.workload.operator != "matmul" or winner.task.target.kind != "cuda":
             return "Inductor's table is for matmul on CUDA"
+        if winner.task.workload["trans_b"]:
+            return "the table's key is made for a row-major B"
         if expressible(winner) is None:
             return f"neither the winner nor a runner-up is a {_SKETCH} in bands of rows, as Inductor's template is"
         return None

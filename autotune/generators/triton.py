@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -9,7 +10,7 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,13 +26,21 @@ from search_spaces.sketches.triton.base import (
     TensorArgument,
     TritonLaunch,
     TritonSketch,
+    WorkspaceArgument,
 )
 from search_spaces.space import Schedule
 from search_spaces.task import Task
 
 _EXTRA = "cuda"
 _GLUON = "triton.experimental.gluon._runtime"
-_TYPES: Mapping[str, str] = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "i8"}
+_TYPES: Mapping[str, str] = {
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "int8": "i8",
+    "int32": "i32",
+    "float8_e4m3fn": "fp8e4nv",
+}
 # What the memory allocators of every framework keep, and Triton needs to know for wide loads.
 _ALIGNED = [["tt.divisibility", 16]]
 # Columns of tensor memory of a Blackwell multiprocessor.
@@ -99,14 +108,15 @@ class TritonGenerator(Generator):
         launch = _sketch(task, schedule).launch(task, schedule)
         if _device_capability() != _capability(task):
             compiled = _compile(task, _source(task, schedule, launch), launch, folder / "ptx", binary_only=False)
-            return TritonKernel(task, launch, compiled, compiled.asm["ptx"].encode() + b"\0")
-        _configure(folder, binary_only=True)
+            with _configured(folder, binary_only=True):
+                return TritonKernel(task, launch, compiled, compiled.asm["ptx"].encode() + b"\0")
         files = {path.name: str(path) for path in Path(artifact.path).iterdir() if path.suffix in (".json", ".cubin")}
         group = {name: path for name, path in files.items() if not name.startswith("__grp__")}
-        compiled = registry.optional("triton.compiler", _EXTRA).CompiledKernel(
-            _source(task, schedule, launch), group, Path(artifact.path).name
-        )
-        return TritonKernel(task, launch, compiled, compiled.kernel)
+        with _configured(folder, binary_only=True):
+            compiled = registry.optional("triton.compiler", _EXTRA).CompiledKernel(
+                _source(task, schedule, launch), group, Path(artifact.path).name
+            )
+            return TritonKernel(task, launch, compiled, compiled.kernel)
 
     def versions(self) -> dict[str, str]:
         """Triton's; it brings its own ptxas."""
@@ -140,7 +150,8 @@ class TritonKernel(Kernel):
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> BoundLaunch:
         """Takes addresses and encodes descriptors once; a launch then only asks for the current stream."""
         arrays = {t.name: a for t, a in zip(self._tensors, (*inputs, *outputs), strict=True)}
-        values = self._values(arrays)
+        spaces = self._workspaces()
+        values = self._values({**arrays, **spaces})
         launcher, function, packed = self._launcher, self._function, self._packed
         stream_of, device = self._driver.get_current_stream, self._driver.get_current_device()
         x, y, z = self._launch.grid
@@ -148,10 +159,19 @@ class TritonKernel(Kernel):
         x //= self._launch.cluster
 
         # The kernel knows only the arrays' addresses, so that the launch must keep them alive.
-        def enqueue(_arrays: object = arrays) -> None:
+        def enqueue(_arrays: object = (arrays, spaces)) -> None:
             launcher(x, y, z, stream_of(device), function, packed, None, None, None, *values)
 
         return enqueue
+
+    def _workspaces(self) -> dict[str, Any]:
+        """Zeroed memory for each workspace, by parameter; no tensor has such a name, as those are capitals."""
+        torch = registry.optional("torch", _EXTRA)
+        return {
+            name: torch.zeros(argument.words, dtype=getattr(torch, argument.dtype), device="cuda")
+            for name, argument in self._launch.arguments.items()
+            if isinstance(argument, WorkspaceArgument)
+        }
 
     def _values(self, arrays: Mapping[str, Any]) -> list[object]:
         """What the launcher takes for each kernel parameter, in the order of `_expanded`."""
@@ -159,9 +179,11 @@ class TritonKernel(Kernel):
         describe = registry.optional("triton.tools.tensor_descriptor", _EXTRA).TensorDescriptor
         encodings = iter(self._descriptors)
         values: list[object] = []
-        for argument in self._launch.arguments.values():
+        for name, argument in self._launch.arguments.items():
             if isinstance(argument, TensorArgument):
                 values.append(arrays[argument.tensor].data_ptr())
+            elif isinstance(argument, WorkspaceArgument):
+                values.append(arrays[name].data_ptr())
             elif isinstance(argument, DescriptorArgument):
                 shape = list(argument.shape)
                 strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
@@ -185,13 +207,20 @@ def _kernel(sketch: TritonSketch) -> Any:
     return getattr(found, function)
 
 
-def _configure(folder: Path, *, binary_only: bool) -> None:
-    """Points Triton's cache into the run's folder, and leaves out what measuring does not need."""
+@contextlib.contextmanager
+def _configured(folder: Path, *, binary_only: bool, hook: object = None) -> Iterator[None]:
+    """Points Triton's cache into the run's folder, and leaves out what measuring does not need.
+
+    Only while the block runs: the process may have kernels of its own.
+    """
     knobs = registry.optional("triton.knobs", _EXTRA)
-    knobs.cache.dir = str(folder.resolve() / "triton")
-    knobs.compilation.store_binary_only = binary_only
-    # Line numbers would make binaries differ that do the same.
-    knobs.compilation.disable_line_info = True
+    with knobs.cache.scope(), knobs.compilation.scope(), knobs.runtime.scope():
+        knobs.cache.dir = str(folder.resolve() / "triton")
+        knobs.compilation.store_binary_only = binary_only
+        # Line numbers would make binaries differ that do the same.
+        knobs.compilation.disable_line_info = True
+        knobs.runtime.add_stages_inspection_hook = hook
+        yield
 
 
 def _source(task: Task, schedule: Schedule, launch: TritonLaunch) -> Any:
@@ -208,13 +237,16 @@ def _source(task: Task, schedule: Schedule, launch: TritonLaunch) -> Any:
         descriptors = {n: a for n, a in launch.arguments.items() if isinstance(a, DescriptorArgument)}
         signature.update({name: _with_layout(signature[name], argument) for name, argument in descriptors.items()})
     signature.update(dict.fromkeys(launch.constants, "constexpr"))
-    aligned = {(i,): _ALIGNED for i, a in enumerate(launch.arguments.values()) if isinstance(a, TensorArgument)}
+    pointers = (TensorArgument, WorkspaceArgument)
+    aligned = {(i,): _ALIGNED for i, a in enumerate(launch.arguments.values()) if isinstance(a, pointers)}
     return made(kernel, signature, dict(launch.constants), aligned)
 
 
 def _type(argument: Argument, dtypes: Mapping[str, str]) -> str:
     if isinstance(argument, ScalarArgument):
         return "i32"
+    if isinstance(argument, WorkspaceArgument):
+        return f"*{_TYPES[argument.dtype]}"
     dtype = dtypes[argument.tensor]
     if isinstance(argument, TensorArgument):
         return f"*{dtype}"
@@ -252,16 +284,15 @@ def _device_capability() -> int:
 
 
 def _compile(task: Task, source: Any, launch: TritonLaunch, folder: Path, *, binary_only: bool = True) -> Any:
-    _configure(folder, binary_only=binary_only)
     target = registry.optional("triton.backends.compiler", _EXTRA).GPUTarget(
         "cuda", _capability(task), task.hardware.limits.warp
     )
     options: dict[str, int] = {"num_warps": launch.num_warps, "num_stages": launch.num_stages}
     if launch.maxnreg is not None:
         options["maxnreg"] = launch.maxnreg
-    runtime = registry.optional("triton.knobs", _EXTRA).runtime
-    runtime.add_stages_inspection_hook = _clustering(launch.cluster) if launch.cluster > 1 else None
-    return registry.optional("triton.compiler", _EXTRA).compile(source, target=target, options=options)
+    hook = _clustering(launch.cluster) if launch.cluster > 1 else None
+    with _configured(folder, binary_only=binary_only, hook=hook):
+        return registry.optional("triton.compiler", _EXTRA).compile(source, target=target, options=options)
 
 
 def _clustering(blocks: int) -> Callable[[Any, dict[str, Any], Any, Any, int], None]:
@@ -290,10 +321,17 @@ def _usage(cubin: Path) -> tuple[int | None, int | None]:
 
 
 def _concise(error: BaseException) -> str:
-    """One line: ptxas's first complaint, or the last line of what the compiler said."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = next((line for line in lines if re.match(r"ptxas .*(error|fatal)", line)), lines[-1] if lines else "")
+    """One line: ptxas's first complaint, or the last line of what the compiler said of the innermost function."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    outer, inner = (_lines(e) for e in (error, root))
+    said = next((line for line in outer if re.match(r"ptxas .*(error|fatal)", line)), (inner or outer or [""])[-1])
     return f"{type(error).__name__}: {said}"[:300] if said else type(error).__name__
+
+
+def _lines(error: BaseException) -> list[str]:
+    return [line.strip() for line in str(error).splitlines() if line.strip()]
 
 
 GENERATOR = TritonGenerator()

@@ -1,6 +1,6 @@
 """Exported Triton configurations in any `@triton.autotune` kernel, with no benchmark.
 
-tuned = TunedConfigs.read("exported/triton-configs.json", "matmul", names={"GROUP_M": "group"})
+tuned = TunedConfigs.read("exported/triton-configs.json", "matmul", names={"GROUP_M": "group"}, fixed={"trans_b": 0})
 
 @triton.autotune(configs=CONFIGS, key=["M", "N", "K"], **tuned.autotune_options())
 @triton.jit
@@ -163,7 +163,10 @@ class TunedConfigs:
             configs: The kernel's own: their keywords are what it lets be tuned.
             arguments: The call's, by parameter.
         """
+        # An axis that is 0 wherever it was tuned is an option left out: a kernel need not know of it.
+        options = {axis for axis in self.configs[0].axes if not any(c.axes.get(axis) for c in self.configs)}
         extents = {axis: self._extent(axis, arguments) for axis in self.configs[0].axes}
+        extents |= {axis: 0 for axis in options if extents[axis] is None}
         unknown = [axis for axis, extent in extents.items() if extent is None]
         if unknown:
             self.notice(f"no parameter of the kernel holds the axis {unknown[0]}: name it in axes or fixed")

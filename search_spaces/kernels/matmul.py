@@ -3,6 +3,10 @@
 import triton
 import triton.language as tl
 
+from search_spaces.kernels.epilogue import followed
+from search_spaces.kernels.moved import product, store
+from search_spaces.kernels.promoted import multiplied
+
 
 @triton.jit
 def tile_of(index, group, columns, TILES_M: tl.constexpr, TILES_N: tl.constexpr):
@@ -19,10 +23,99 @@ def tile_of(index, group, columns, TILES_M: tl.constexpr, TILES_N: tl.constexpr)
 
 
 @triton.jit
+def pointer_product(
+    a,
+    b,
+    top,
+    left,
+    first,
+    last,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    A_ROW: tl.constexpr,
+    A_STEP: tl.constexpr,
+    B_STEP: tl.constexpr,
+    B_COLUMN: tl.constexpr,
+    PROMOTE: tl.constexpr,
+):
+    """The tile of sums at (top, left) over the steps `first` to `last`; masks only what the shape makes necessary.
+
+    A_ROW and B_COLUMN are the distances of neighbouring rows of A and columns of B, A_STEP and B_STEP those along K.
+    """
+    # Wrapping around instead of masking: what is read twice is not stored.
+    row = top + tl.arange(0, BLOCK_M)
+    a_row = row if M % BLOCK_M == 0 else row % M
+    column = left + tl.arange(0, BLOCK_N)
+    b_column = column if N % BLOCK_N == 0 else column % N
+    inner = tl.arange(0, BLOCK_K)
+    start = (first * BLOCK_K + inner).to(tl.int64)
+    a_at = a + a_row.to(tl.int64)[:, None] * A_ROW + start[None, :] * A_STEP
+    b_at = b + start[:, None] * B_STEP + b_column.to(tl.int64)[None, :] * B_COLUMN
+    ACCUMULATOR: tl.constexpr = tl.int32 if a.dtype.element_ty == tl.int8 else tl.float32
+    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACCUMULATOR)
+    for k in range(first, last):
+        if K % BLOCK_K == 0:
+            a_tile = tl.load(a_at)
+            b_tile = tl.load(b_at)
+        else:
+            inside = inner < K - k * BLOCK_K
+            a_tile = tl.load(a_at, mask=inside[None, :], other=0.0)
+            b_tile = tl.load(b_at, mask=inside[:, None], other=0.0)
+        sums = multiplied(a_tile, b_tile, sums, PROMOTE)
+        a_at += BLOCK_K * A_STEP
+        b_at += BLOCK_K * B_STEP
+    return sums.to(tl.float32)
+
+
+@triton.jit
+def finish(
+    c,
+    bias,
+    residual,
+    row_scale,
+    column_scale,
+    sums,
+    top,
+    left,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STORE_VECTOR: tl.constexpr,
+    SCALED: tl.constexpr,
+    BIAS: tl.constexpr,
+    RESIDUAL: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+):
+    """Stores the tile at (top, left) through pointers, with what follows the product."""
+    row = top + tl.arange(0, BLOCK_M)
+    # Its own operation: the hint would otherwise narrow the loads of B as well.
+    out = tl.max_contiguous(left + tl.arange(0, BLOCK_N), STORE_VECTOR)
+    at = row.to(tl.int64)[:, None] * N + out[None, :]
+    inside = (row < M)[:, None] & (out < N)[None, :]
+    sums = followed(sums, bias, row_scale, column_scale, row, out, M, N, SCALED, BIAS, ACTIVATION)
+    if RESIDUAL:
+        sums += tl.load(residual + at, mask=inside, other=0.0).to(tl.float32)
+    result = sums.to(c.dtype.element_ty)
+    if M % BLOCK_M == 0 and N % BLOCK_N == 0:
+        tl.store(c + at, result)
+    else:
+        tl.store(c + at, result, mask=inside)
+
+
+@triton.jit
 def tiled(
     a,
     b,
     c,
+    bias,
+    residual,
+    row_scale,
+    column_scale,
     group,
     columns,
     M: tl.constexpr,
@@ -32,73 +125,61 @@ def tiled(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     STORE_VECTOR: tl.constexpr,
+    BATCH: tl.constexpr,
+    TRANS_B: tl.constexpr,
+    SCALED: tl.constexpr,
+    BIAS: tl.constexpr,
+    RESIDUAL: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    PROMOTE: tl.constexpr,
 ):
     """One tile of C a program; masks only what the shape makes necessary."""
     tile_m, tile_n = tile_of(tl.program_id(0), group, columns, triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))
-    row = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    # Wrapping around instead of masking: what is read twice is not stored.
-    a_row = row if M % BLOCK_M == 0 else row % M
-    b_column = column if N % BLOCK_N == 0 else column % N
-    inner = tl.arange(0, BLOCK_K)
-    a_at = a + a_row.to(tl.int64)[:, None] * K + inner[None, :]
-    b_at = b + inner[:, None] * N + b_column[None, :]
-    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(triton.cdiv(K, BLOCK_K)):
-        if K % BLOCK_K == 0:
-            left = tl.load(a_at)
-            right = tl.load(b_at)
-        else:
-            inside = inner < K - k * BLOCK_K
-            left = tl.load(a_at, mask=inside[None, :], other=0.0)
-            right = tl.load(b_at, mask=inside[:, None], other=0.0)
-        sums = tl.dot(left, right, sums, input_precision="ieee")
-        a_at += BLOCK_K
-        b_at += BLOCK_K * N
-    # Its own operation: the hint would otherwise narrow the loads of B as well.
-    out = tl.max_contiguous(tile_n * BLOCK_N + tl.arange(0, BLOCK_N), STORE_VECTOR)
-    c_at = c + row.to(tl.int64)[:, None] * N + out[None, :]
-    result = sums.to(c.dtype.element_ty)
-    if M % BLOCK_M == 0 and N % BLOCK_N == 0:
-        tl.store(c_at, result)
-    else:
-        tl.store(c_at, result, mask=(row < M)[:, None] & (out < N)[None, :])
-
-
-@triton.jit
-def product(a, b, row, column, K: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
-    """The tile of C at (row, column), in float32; descriptors read zeros outside of the matrices."""
-    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(triton.cdiv(K, BLOCK_K)):
-        left = a.load([row, k * BLOCK_K])
-        right = b.load([k * BLOCK_K, column])
-        sums = tl.dot(left, right, sums)
-    return sums
-
-
-@triton.jit
-def halves(tile, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Left and right half of a tile."""
-    return tl.permute(tl.reshape(tile, (ROWS, 2, COLUMNS // 2)), (0, 2, 1)).split()
-
-
-@triton.jit
-def store(c, sums, row, column, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SUBTILES: tl.constexpr):
-    """Stores a tile in pieces: each goes through shared memory, so that more pieces need less of it."""
-    if SUBTILES == 1:
-        c.store([row, column], sums.to(c.dtype))
-    elif SUBTILES == 2:
-        left, right = halves(sums, BLOCK_M, BLOCK_N)
-        c.store([row, column], left.to(c.dtype))
-        c.store([row, column + BLOCK_N // 2], right.to(c.dtype))
-    else:
-        left, right = halves(sums, BLOCK_M, BLOCK_N)
-        first, second = halves(left, BLOCK_M, BLOCK_N // 2)
-        third, fourth = halves(right, BLOCK_M, BLOCK_N // 2)
-        c.store([row, column], first.to(c.dtype))
-        c.store([row, column + BLOCK_N // 4], second.to(c.dtype))
-        c.store([row, column + BLOCK_N // 2], third.to(c.dtype))
-        c.store([row, column + 3 * (BLOCK_N // 4)], fourth.to(c.dtype))
+    if BATCH > 1:
+        matrix = tl.program_id(1).to(tl.int64)
+        a += matrix * M * K
+        b += matrix * N * K
+        c += matrix * M * N
+    B_STEP: tl.constexpr = 1 if TRANS_B else N
+    B_COLUMN: tl.constexpr = K if TRANS_B else 1
+    sums = pointer_product(
+        a,
+        b,
+        tile_m * BLOCK_M,
+        tile_n * BLOCK_N,
+        0,
+        triton.cdiv(K, BLOCK_K),
+        M,
+        N,
+        K,
+        BLOCK_M,
+        BLOCK_N,
+        BLOCK_K,
+        K,
+        1,
+        B_STEP,
+        B_COLUMN,
+        PROMOTE,
+    )
+    finish(
+        c,
+        bias,
+        residual,
+        row_scale,
+        column_scale,
+        sums,
+        tile_m * BLOCK_M,
+        tile_n * BLOCK_N,
+        M,
+        N,
+        BLOCK_M,
+        BLOCK_N,
+        STORE_VECTOR,
+        SCALED,
+        BIAS,
+        RESIDUAL,
+        ACTIVATION,
+    )
 
 
 @triton.jit
@@ -106,6 +187,10 @@ def tma(
     a,
     b,
     c,
+    bias,
+    residual,
+    row_scale,
+    column_scale,
     group,
     columns,
     M: tl.constexpr,
@@ -115,13 +200,44 @@ def tma(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     SUBTILES: tl.constexpr,
+    BATCH: tl.constexpr,
+    TRANS_B: tl.constexpr,
+    SCALED: tl.constexpr,
+    BIAS: tl.constexpr,
+    RESIDUAL: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    PROMOTE: tl.constexpr,
 ):
     """One tile of C a program."""
     tile_m, tile_n = tile_of(tl.program_id(0), group, columns, triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))
-    row = tile_m * BLOCK_M
+    matrix = 0
+    if BATCH > 1:
+        matrix = tl.program_id(1)
+    row = matrix * M + tile_m * BLOCK_M
     column = tile_n * BLOCK_N
-    sums = product(a, b, row, column, K, BLOCK_M, BLOCK_N, BLOCK_K)
-    store(c, sums, row, column, BLOCK_M, BLOCK_N, SUBTILES)
+    above = matrix * (N if TRANS_B else K)
+    sums = product(
+        a, b, row, column, above, 0, triton.cdiv(K, BLOCK_K), BLOCK_M, BLOCK_N, BLOCK_K, TRANS_B, False, PROMOTE
+    )
+    store(
+        c,
+        bias,
+        residual,
+        row_scale,
+        column_scale,
+        sums,
+        row,
+        column,
+        M,
+        N,
+        BLOCK_M,
+        BLOCK_N,
+        SUBTILES,
+        SCALED,
+        BIAS,
+        RESIDUAL,
+        ACTIVATION,
+    )
 
 
 @triton.jit
@@ -129,6 +245,10 @@ def persistent(
     a,
     b,
     c,
+    bias,
+    residual,
+    row_scale,
+    column_scale,
     group,
     columns,
     M: tl.constexpr,
@@ -139,15 +259,50 @@ def persistent(
     BLOCK_K: tl.constexpr,
     SUBTILES: tl.constexpr,
     FLATTEN: tl.constexpr,
+    BATCH: tl.constexpr,
+    TRANS_B: tl.constexpr,
+    SCALED: tl.constexpr,
+    BIAS: tl.constexpr,
+    RESIDUAL: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    PROMOTE: tl.constexpr,
 ):
     """As many programs as the grid has share all tiles of C; each takes every `num_programs`-th."""
     TILES_M: tl.constexpr = triton.cdiv(M, BLOCK_M)
     TILES_N: tl.constexpr = triton.cdiv(N, BLOCK_N)
+    TILES: tl.constexpr = TILES_M * TILES_N
     stored = tl.program_id(0)
-    for tile in tl.range(tl.program_id(0), TILES_M * TILES_N, tl.num_programs(0), flatten=FLATTEN):
-        tile_m, tile_n = tile_of(tile, group, columns, TILES_M, TILES_N)
-        sums = product(a, b, tile_m * BLOCK_M, tile_n * BLOCK_N, K, BLOCK_M, BLOCK_N, BLOCK_K)
+    for tile in tl.range(tl.program_id(0), BATCH * TILES, tl.num_programs(0), flatten=FLATTEN):
+        matrix = tile // TILES if BATCH > 1 else 0
+        tile_m, tile_n = tile_of(tile - matrix * TILES, group, columns, TILES_M, TILES_N)
+        row = matrix * M + tile_m * BLOCK_M
+        column = tile_n * BLOCK_N
+        above = matrix * (N if TRANS_B else K)
+        sums = product(
+            a, b, row, column, above, 0, triton.cdiv(K, BLOCK_K), BLOCK_M, BLOCK_N, BLOCK_K, TRANS_B, False, PROMOTE
+        )
         # Counted apart from the loop's index, so that the store does not hold up the next tile's loads.
-        out_m, out_n = tile_of(stored, group, columns, TILES_M, TILES_N)
+        matrix = stored // TILES if BATCH > 1 else 0
+        out_m, out_n = tile_of(stored - matrix * TILES, group, columns, TILES_M, TILES_N)
         stored += tl.num_programs(0)
-        store(c, sums, out_m * BLOCK_M, out_n * BLOCK_N, BLOCK_M, BLOCK_N, SUBTILES)
+        row = matrix * M + out_m * BLOCK_M
+        column = out_n * BLOCK_N
+        store(
+            c,
+            bias,
+            residual,
+            row_scale,
+            column_scale,
+            sums,
+            row,
+            column,
+            M,
+            N,
+            BLOCK_M,
+            BLOCK_N,
+            SUBTILES,
+            SCALED,
+            BIAS,
+            RESIDUAL,
+            ACTIVATION,
+        )

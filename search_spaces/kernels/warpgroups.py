@@ -17,6 +17,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from search_spaces.kernels.cluster import everywhere, here, meet, publish
+from search_spaces.kernels.epilogue import CUBE, SCALE
 
 # Registers of a thread by its role; together with those of the default role they fill the register file.
 MULTIPLYING = gl.constexpr(240)
@@ -54,6 +55,7 @@ def before(stage, STAGES: gl.constexpr):
 def copy(
     a,
     b,
+    up,
     a_ring,
     b_ring,
     full,
@@ -65,13 +67,16 @@ def copy(
     TILES_M: gl.constexpr,
     TILES_N: gl.constexpr,
     STEPS: gl.constexpr,
+    TRANS_B: gl.constexpr,
+    GATED: gl.constexpr,
 ):
     """Fills the rings with the tiles of A and B, as far ahead as they have room."""
     ROWS: gl.constexpr = a.block_shape[0]
     BLOCK_K: gl.constexpr = a.block_shape[1]
-    PART: gl.constexpr = b.block_shape[1]
+    PART: gl.constexpr = b.block_shape[0 if TRANS_B else 1]
     STAGES: gl.constexpr = full.shape[0]
-    BYTES: gl.constexpr = 2 * a.block_type.nbytes + CLUSTER * b.block_type.nbytes
+    SIDES: gl.constexpr = 2 if GATED else CLUSTER
+    BYTES: gl.constexpr = 2 * a.block_type.nbytes + SIDES * b.block_type.nbytes
     meet(CLUSTER)
     rank = gl.program_id(0) % CLUSTER
     clusters = gl.num_programs(0) // CLUSTER
@@ -90,7 +95,13 @@ def copy(
             tma.async_copy_global_to_shared(a, [row, at], ready, a_ring.index(2 * stage))
             tma.async_copy_global_to_shared(a, [row + ROWS, at], ready, a_ring.index(2 * stage + 1))
             everywhere(CLUSTER)
-            tma.async_copy_global_to_shared(b, [at, column], ready, b_ring.index(stage * CLUSTER + rank))
+            if GATED:
+                tma.async_copy_global_to_shared(b, [column, at], ready, b_ring.index(2 * stage))
+                tma.async_copy_global_to_shared(up, [column, at], ready, b_ring.index(2 * stage + 1))
+            elif TRANS_B:
+                tma.async_copy_global_to_shared(b, [column, at], ready, b_ring.index(stage * CLUSTER + rank))
+            else:
+                tma.async_copy_global_to_shared(b, [at, column], ready, b_ring.index(stage * CLUSTER + rank))
             here(CLUSTER)
             stage += 1
             phase = gl.where(stage == STAGES, phase ^ 1, phase)
@@ -100,23 +111,68 @@ def copy(
 
 
 @gluon.jit
-def store(c, piece, row, column, sums):
-    """Stores a tile through a piece of shared memory, which is free again once it was read."""
+def activated(x, ACTIVATION: gl.constexpr):
+    """As `epilogue.activated`."""
+    if ACTIVATION == 1:
+        x = gl.maximum(x, 0.0)
+    elif ACTIVATION == 2:
+        x = x / (1.0 + gl.exp(-SCALE * (x + CUBE * x * x * x)))
+    elif ACTIVATION == 3:
+        x = x / (1.0 + gl.exp(-x))
+    return x
+
+
+@gluon.jit
+def halves(tile):
+    """Left and right half of a tile."""
+    return tile.reshape([tile.shape[0], 2, tile.shape[1] // 2]).permute(0, 2, 1).split()
+
+
+@gluon.jit
+def store(
+    c,
+    bias,
+    residual,
+    piece,
+    row,
+    column,
+    sums,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    BIAS: gl.constexpr,
+    RESIDUAL: gl.constexpr,
+    ACTIVATION: gl.constexpr,
+):
+    """Stores a tile with what follows the product, through a piece of shared memory that is free once it was read."""
+    ROWS: gl.constexpr = sums.shape[0]
     COLUMNS: gl.constexpr = sums.shape[1]
     if c.block_shape[1] == COLUMNS:
+        layout: gl.constexpr = sums.type.layout
+        rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, layout))
+        across = column + gl.arange(0, COLUMNS, layout=gl.SliceLayout(0, layout))
+        if BIAS:
+            sums += gl.load(bias + across, mask=across < N, other=0.0).to(gl.float32)[None, :]
+        sums = activated(sums, ACTIVATION)
+        if RESIDUAL:
+            at = rows.to(gl.int64)[:, None] * N + across[None, :]
+            inside = (rows < M)[:, None] & (across < N)[None, :]
+            sums += gl.load(residual + at, mask=inside, other=0.0).to(gl.float32)
         tma.store_wait(0)
         piece.store(sums.to(c.dtype))
         fence_async_shared()
         tma.async_copy_shared_to_global(c, [row, column], piece)
     else:
-        left, right = sums.reshape([sums.shape[0], 2, COLUMNS // 2]).permute(0, 2, 1).split()
-        store(c, piece, row, column, left)
-        store(c, piece, row, column + COLUMNS // 2, right)
+        HALF: gl.constexpr = COLUMNS // 2
+        left, right = halves(sums)
+        store(c, bias, residual, piece, row, column, left, M, N, BIAS, RESIDUAL, ACTIVATION)
+        store(c, bias, residual, piece, row, column + HALF, right, M, N, BIAS, RESIDUAL, ACTIVATION)
 
 
 @gluon.jit
 def multiply(
     c,
+    bias,
+    residual,
     a_ring,
     b_ring,
     full,
@@ -132,10 +188,17 @@ def multiply(
     TILES_M: gl.constexpr,
     TILES_N: gl.constexpr,
     STEPS: gl.constexpr,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    TRANS_B: gl.constexpr,
+    BIAS: gl.constexpr,
+    RESIDUAL: gl.constexpr,
+    ACTIVATION: gl.constexpr,
+    GATED: gl.constexpr,
 ):
     """Multiplies the upper or lower half of each tile with what the rings bring, and stores it."""
     ROWS: gl.constexpr = a_ring.shape[1]
-    BLOCK_N: gl.constexpr = b_ring.shape[2]
+    BLOCK_N: gl.constexpr = b_ring.shape[1 if TRANS_B else 2]
     STAGES: gl.constexpr = full.shape[0]
     layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     meet(CLUSTER)
@@ -148,7 +211,10 @@ def multiply(
         sums = gl.zeros([ROWS, BLOCK_N], gl.float32, layout)
         for k in range(STEPS):
             mbarrier.wait(full.index(stage), phase)
-            sums = warpgroup_mma(a_ring.index(2 * stage + HALF), b_ring.index(stage), sums, is_async=True)
+            right = b_ring.index(stage)
+            if TRANS_B:
+                right = right.permute((1, 0))
+            sums = warpgroup_mma(a_ring.index(2 * stage + HALF), right, sums, is_async=True)
             sums = warpgroup_mma_wait(1, deps=[sums])
             everywhere(CLUSTER)
             mbarrier.arrive(empty.index(before(stage, STAGES)), pred=k > 0)
@@ -164,7 +230,14 @@ def multiply(
         here(CLUSTER)
         tile_m, tile_n = tile_of(tile, group, columns, serpentine, TILES_M, TILES_N)
         row = ((tile_m * CLUSTER + rank) * 2 + HALF) * ROWS
-        store(c, pieces.index(HALF), row, tile_n * BLOCK_N, sums)
+        piece = pieces.index(HALF)
+        if GATED:
+            # B and UP lie below each other in the ring, so that one product has both.
+            gate, factor = halves(sums)
+            gated = activated(gate, ACTIVATION) * factor
+            store(c, bias, residual, piece, row, tile_n * (BLOCK_N // 2), gated, M, N, False, False, 0)
+        else:
+            store(c, bias, residual, piece, row, tile_n * BLOCK_N, sums, M, N, BIAS, RESIDUAL, ACTIVATION)
     tma.store_wait(0)
     meet(CLUSTER)
 
@@ -173,7 +246,10 @@ def multiply(
 def warpgroups(
     a,
     b,
+    up,
     c,
+    bias,
+    residual,
     group,
     columns,
     serpentine,
@@ -183,18 +259,27 @@ def warpgroups(
     CLUSTER: gl.constexpr,
     STAGES: gl.constexpr,
     LEAD: gl.constexpr,
+    TRANS_B: gl.constexpr,
+    BIAS: gl.constexpr,
+    RESIDUAL: gl.constexpr,
+    ACTIVATION: gl.constexpr,
+    GATED: gl.constexpr,
 ):
     """As many clusters as the grid has share all tiles of C; each takes every `num_programs / CLUSTER`-th."""
     ROWS: gl.constexpr = a.block_shape[0]
     BLOCK_K: gl.constexpr = a.block_shape[1]
-    PART: gl.constexpr = b.block_shape[1]
+    PART: gl.constexpr = b.block_shape[0 if TRANS_B else 1]
     TILES_M: gl.constexpr = triton.cdiv(M, CLUSTER * 2 * ROWS)
     TILES_N: gl.constexpr = triton.cdiv(N, CLUSTER * PART)
     STEPS: gl.constexpr = triton.cdiv(K, BLOCK_K)
     a_ring = gl.allocate_shared_memory(a.dtype, [2 * STAGES, ROWS, BLOCK_K], a.layout)
-    parts = gl.allocate_shared_memory(b.dtype, [STAGES * CLUSTER, BLOCK_K, PART], b.layout)
-    # Neighbouring parts are one tile: both are made of slabs as wide as the swizzle.
-    b_ring = parts._reinterpret(b.dtype, [STAGES, BLOCK_K, CLUSTER * PART], b.layout)
+    SIDES: gl.constexpr = 2 if GATED else CLUSTER
+    parts = gl.allocate_shared_memory(b.dtype, [STAGES * SIDES, b.block_shape[0], b.block_shape[1]], b.layout)
+    # Neighbouring parts are one tile: both are made of slabs as wide as the swizzle, or are parts of one slab.
+    if TRANS_B:
+        b_ring = parts._reinterpret(b.dtype, [STAGES, SIDES * PART, BLOCK_K], b.layout)
+    else:
+        b_ring = parts._reinterpret(b.dtype, [STAGES, BLOCK_K, CLUSTER * PART], b.layout)
     pieces = gl.allocate_shared_memory(c.dtype, [2, ROWS, c.block_shape[1]], c.layout)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
@@ -212,6 +297,8 @@ def warpgroups(
                 multiply,
                 (
                     c,
+                    bias,
+                    residual,
                     a_ring,
                     b_ring,
                     full,
@@ -227,12 +314,21 @@ def warpgroups(
                     TILES_M,
                     TILES_N,
                     STEPS,
+                    M,
+                    N,
+                    TRANS_B,
+                    BIAS,
+                    RESIDUAL,
+                    ACTIVATION,
+                    GATED,
                 ),
             ),
             (
                 multiply,
                 (
                     c,
+                    bias,
+                    residual,
                     a_ring,
                     b_ring,
                     full,
@@ -248,6 +344,13 @@ def warpgroups(
                     TILES_M,
                     TILES_N,
                     STEPS,
+                    M,
+                    N,
+                    TRANS_B,
+                    BIAS,
+                    RESIDUAL,
+                    ACTIVATION,
+                    GATED,
                 ),
             ),
             (
@@ -255,6 +358,7 @@ def warpgroups(
                 (
                     a,
                     b,
+                    up,
                     a_ring,
                     parts,
                     full,
@@ -266,6 +370,8 @@ def warpgroups(
                     TILES_M,
                     TILES_N,
                     STEPS,
+                    TRANS_B,
+                    GATED,
                 ),
             ),
         ],

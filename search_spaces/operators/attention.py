@@ -20,7 +20,7 @@ class Attention(Operator):
         Axis("H", "query heads"),
         Axis("G", "key/value heads, a divisor of H"),
         Axis("S", "sequence length"),
-        Axis("D", "head size", choices=(16, 32, 64, 128, 256)),
+        Axis("D", "head size", choices=(16, 32, 64, 96, 128, 256)),
         Axis("causal", "1: a position sees itself and what is before it", least=0, choices=(0, 1)),
     )
     dtypes = ("float16", "bfloat16", "float32")
@@ -45,6 +45,10 @@ class Attention(Operator):
             axes.setdefault("G", axes["H"])
         return super().workload(kind, dtype, **axes)
 
+    def reach(self, workload: Workload) -> int | None:
+        """How many positions one sees, itself the last of them; None where it sees all, S where all before it."""
+        return workload["S"] if workload["causal"] else None
+
     def tensors(self, workload: Workload) -> tuple[TensorSpec, ...]:
         """Q, K, V and O."""
         b, h, g, s, d = (workload[a] for a in "BHGSD")
@@ -67,7 +71,12 @@ class Attention(Operator):
         group = workload["H"] // workload["G"]
         out = xp.empty_like(q)
         scale = 1.0 / math.sqrt(workload["D"])
-        masked = xp.triu(xp.full_like(xp.matmul(q[0, 0], q[0, 0].T), -math.inf), k=1) if workload["causal"] else None
+        reach, masked = self.reach(workload), None
+        if reach is not None:
+            unseen = xp.full_like(xp.matmul(q[0, 0], q[0, 0].T), -math.inf)
+            masked = xp.triu(unseen, k=1)
+            if reach < workload["S"]:
+                masked = masked + xp.tril(unseen, k=-reach)
         for b in range(workload["B"]):
             for h in range(workload["H"]):
                 scores = xp.matmul(q[b, h], k[b, h // group].T) * scale
@@ -101,11 +110,16 @@ class Attention(Operator):
             name="scores",
         )
         scaled = te.compute((b, h, s, s), lambda n, m, i, j: scores[n, m, i, j] * scale, name="scaled")
-        if workload["causal"]:
+        reach = self.reach(workload)
+        if reach is not None:
             unmasked = scaled
+
+            def seen(i: Any, j: Any) -> Any:
+                return j <= i if reach == s else te.all(j <= i, i - j < reach)
+
             scaled = te.compute(
                 (b, h, s, s),
-                lambda n, m, i, j: te.if_then_else(j <= i, unmasked[n, m, i, j], te.min_value("float32")),
+                lambda n, m, i, j: te.if_then_else(seen(i, j), unmasked[n, m, i, j], te.min_value("float32")),
                 name="masked",
             )
         weights = topi.nn.softmax(scaled, axis=-1)
@@ -126,8 +140,11 @@ class Attention(Operator):
         q, k, v = inputs
         group = workload["H"] // workload["G"]
         scale = np.float32(1.0 / math.sqrt(workload["D"]))
-        s = workload["S"]
-        mask = np.triu(np.full((s, s), -np.inf, dtype=np.float32), k=1) if workload["causal"] else None
+        s, reach, mask = workload["S"], self.reach(workload), None
+        if reach is not None:
+            mask = np.where(
+                np.tri(s, dtype=bool) & ~np.tri(s, k=-reach, dtype=bool), np.float32(0), np.float32(-np.inf)
+            )
 
         def attention() -> None:
             scores = np.matmul(q, np.repeat(k, group, axis=1).swapaxes(-1, -2)) * scale

@@ -137,7 +137,7 @@ def needs_tma(task: Task, instead: str) -> str | None:
         return reason
     if not task.hardware.limits.tma:
         return f"{task.target.arch} has no TMA, which came with sm_90"
-    if task.workload.dtype == "float32":
+    if task.operator.arithmetic(task.workload) == "float32":
         return f"exact float32 runs on no tensor core; {instead} takes it"
     return None
 

@@ -44,7 +44,7 @@ def test_one_whose_tiles_do_not_fit_is_stood_in_for_once_a_sketch():
         if s is not None
     ]
     (case,) = edge_cases(made, finalists)
-    assert dict(case.task.workload.axes) == {"M": 33, "N": 33, "K": 33}
+    assert dict(case.task.workload.axes) == {"M": 33, "N": 33, "K": 33, "trans_b": 0}
     names = [s.sketch for s in case.schedules]
     assert len(names) == len(set(names))
     assert "tvm.untuned" in names

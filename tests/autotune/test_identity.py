@@ -153,7 +153,7 @@ def test_strides_are_those_of_a_dense_array(shape):
 
 
 def test_a_task_brings_layouts_and_sources():
-    workload = Workload("matmul", (("M", 64), ("N", 64), ("K", 64)), "float16")
+    workload = Workload("matmul", (("M", 64), ("N", 64), ("K", 64), ("trans_b", 0)), "float16")
     task = Task("matmul", workload, parse_target("cuda -arch=sm_90"), cuda_hardware("sm_90"), ("triton.matmul_tiled",))
     data = TaskData.of(task)
     assert [t.name for t in data.tensors] == ["A", "B", "C"]

@@ -74,7 +74,17 @@ def test_triton_launches_the_tuned_configuration_and_times_nothing(device, tmp_p
     kernels = pytest.importorskip("search_spaces.kernels.matmul")
     export([tiled(device)], "triton", tmp_path / "out")
     tunable = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "STORE_VECTOR", "group", "columns")
-    options = TunedConfigs.read(tmp_path / "out" / CONFIGS, "matmul", device=device.name).autotune_options()
+    plain = {
+        "BATCH": 1,
+        "TRANS_B": False,
+        "SCALED": False,
+        "BIAS": False,
+        "RESIDUAL": False,
+        "ACTIVATION": 0,
+        "PROMOTE": 0,
+    }
+    found = TunedConfigs.read(tmp_path / "out" / CONFIGS, "matmul", fixed={"trans_b": 0}, device=device.name)
+    options = found.autotune_options()
     dummies = [triton.Config(dict.fromkeys(tunable, value)) for value in (16, 32)]
     tuner = triton.autotune(configs=dummies, key=["M", "N", "K"], **options)(kernels.tiled)
 
@@ -85,7 +95,9 @@ def test_triton_launches_the_tuned_configuration_and_times_nothing(device, tmp_p
     a, b = operands()
     c = torch.empty(SHAPE["M"], SHAPE["N"], device="cuda", dtype=torch.float16)
     winner = recall(tiled(device))
-    tuner[winner.task.sketch_of(winner.schedule).launch(winner.task, winner.schedule).grid](a, b, c, **SHAPE)
+    tuner[winner.task.sketch_of(winner.schedule).launch(winner.task, winner.schedule).grid](
+        a, b, c, c, c, c, c, **SHAPE, **plain
+    )
     assert_product(c, a, b)
     assert tuner.best_config.kwargs["BLOCK_M"] == TILE["block_m"]
     assert tuner.best_config.num_warps == TILE["num_warps"]

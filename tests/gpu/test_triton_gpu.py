@@ -20,6 +20,24 @@ CASES = [
     ("matmul", "bfloat16", {"M": 1000, "N": 520, "K": 264}),
     ("matmul", "float16", {"M": 333, "N": 517, "K": 101}),
     ("matmul", "float32", {"M": 300, "N": 192, "K": 130}),
+    ("matmul", "bfloat16", {"M": 16, "N": 4096, "K": 4096}),
+    ("matmul", "float16", {"M": 1, "N": 1000, "K": 2056, "trans_b": 1}),
+    ("matmul", "float16", {"M": 500, "N": 520, "K": 4096, "trans_b": 1}),
+    ("matmul", "float32", {"M": 16, "N": 300, "K": 1000, "trans_b": 1}),
+    ("linear", "float16", {"M": 512, "N": 768, "K": 640}),
+    ("linear", "bfloat16", {"M": 300, "N": 520, "K": 264, "activation": 3, "residual": 1}),
+    ("linear", "float16", {"M": 64, "N": 2048, "K": 4096, "activation": 1, "residual": 1, "bias": 0}),
+    ("linear", "float32", {"M": 100, "N": 192, "K": 130, "activation": 2, "residual": 1}),
+    ("gated_linear", "float16", {"M": 512, "N": 768, "K": 640}),
+    ("gated_linear", "bfloat16", {"M": 300, "N": 520, "K": 264, "activation": 2}),
+    ("gated_linear", "float32", {"M": 100, "N": 192, "K": 130}),
+    ("int8_linear", "float16", {"M": 300, "N": 528, "K": 1040, "activation": 3}),
+    ("batched_matmul", "float16", {"B": 5, "M": 256, "N": 328, "K": 96}),
+    ("batched_matmul", "bfloat16", {"B": 3, "M": 128, "N": 200, "K": 264, "trans_b": 1}),
+    ("batched_matmul", "float32", {"B": 3, "M": 100, "N": 97, "K": 50}),
+    ("int8_linear", "bfloat16", {"M": 16, "N": 1000, "K": 4096}),
+    ("fp8_linear", "bfloat16", {"M": 300, "N": 528, "K": 1040}),
+    ("fp8_linear", "bfloat16", {"M": 1, "N": 1000, "K": 4096, "bias": 0}),
     ("softmax", "float16", {"M": 300, "N": 4096}),
     ("softmax", "bfloat16", {"M": 77, "N": 1000}),
     ("softmax", "float32", {"M": 1999, "N": 333}),
@@ -34,10 +52,31 @@ CASES = [
     ("layer_norm", "float32", {"M": 1999, "N": 333}),
     ("layer_norm", "float16", {"M": 9, "N": 70000}),
     ("layer_norm", "float16", {"M": 64, "N": 8192}),
+    ("reduce", "float16", {"M": 300, "N": 4096}),
+    ("reduce", "bfloat16", {"M": 77, "N": 1000, "maximum": 1}),
+    ("reduce", "float32", {"M": 9, "N": 700001}),
+    ("reduce", "float16", {"M": 5, "N": 1048576, "maximum": 1}),
+    ("transpose", "float16", {"B": 3, "M": 300, "N": 4096}),
+    ("transpose", "float32", {"B": 1, "M": 1999, "N": 333}),
+    ("elementwise", "float16", {"M": 300, "N": 4096}),
+    ("elementwise", "float32", {"M": 1999, "N": 333}),
     ("attention", "float16", {"B": 2, "H": 4, "G": 2, "S": 512, "D": 64, "causal": 1}),
     ("attention", "float16", {"B": 1, "H": 2, "G": 1, "S": 1000, "D": 128, "causal": 1}),
     ("attention", "bfloat16", {"B": 1, "H": 3, "G": 3, "S": 200, "D": 32, "causal": 0}),
     ("attention", "float32", {"B": 1, "H": 2, "G": 2, "S": 100, "D": 64, "causal": 1}),
+    ("attention", "bfloat16", {"B": 2, "H": 4, "G": 2, "S": 777, "D": 96, "causal": 0}),
+    ("attention", "float16", {"B": 1, "H": 16, "G": 16, "S": 3000, "D": 256, "causal": 1}),
+    ("attention_window", "float16", {"B": 1, "H": 4, "G": 2, "S": 1000, "D": 96, "W": 130}),
+    ("attention_decode", "float16", {"B": 2, "H": 12, "G": 4, "S": 3001, "T": 3, "D": 96}),
+    ("attention_decode", "bfloat16", {"B": 3, "H": 8, "G": 8, "S": 4096, "T": 1, "D": 128}),
+    ("attention_decode", "float32", {"B": 1, "H": 4, "G": 2, "S": 500, "T": 1, "D": 64}),
+    ("conv2d", "float16", {"N": 2, "C": 64, "K": 72, "H": 14, "W": 18, "R": 3, "stride": 1, "pad": 1}),
+    ("conv2d", "bfloat16", {"N": 3, "C": 128, "K": 64, "H": 20, "W": 14, "R": 3, "stride": 2, "pad": 1}),
+    ("conv2d", "float16", {"N": 5, "C": 136, "K": 200, "H": 7, "W": 7, "R": 1, "pad": 0}),
+    ("conv2d", "float16", {"N": 2, "C": 3, "K": 64, "H": 33, "W": 40, "R": 7, "stride": 2, "pad": 3}),
+    ("conv2d", "float16", {"N": 2, "C": 32, "K": 48, "H": 15, "W": 17, "R": 3, "pad": 1, "nchw": 1}),
+    ("masked_softmax", "float16", {"M": 300, "N": 1000, "S": 100, "causal": 1}),
+    ("masked_softmax", "bfloat16", {"M": 300, "N": 2048, "S": 100, "causal": 0}),
 ]
 
 
@@ -121,7 +160,22 @@ def test_every_sketch_is_right(operator, dtype, axes, arch, folder):
             assert artifact.resources.registers > 0
 
 
-@pytest.mark.parametrize("operator", ["matmul", "softmax", "rms_norm", "layer_norm", "attention"])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "matmul",
+        "batched_matmul",
+        "linear",
+        "gated_linear",
+        "int8_linear",
+        "fp8_linear",
+        "softmax",
+        "rms_norm",
+        "layer_norm",
+        "attention",
+        "attention_decode",
+    ],
+)
 def test_a_launch_goes_to_the_current_stream_and_into_a_graph(operator, arch, folder):
     dtype, axes = next((d, a) for o, d, a in CASES if o == operator)
     made = task(operator, dtype, axes, arch)

@@ -7,8 +7,8 @@ from search_spaces.task import find_operator
 
 def test_what_is_not_named_is_the_default_of_the_kind():
     matmul = find_operator("matmul")
-    assert str(matmul.workload("cuda", M=64)) == "matmul M=64,N=4096,K=4096 float16"
-    assert str(matmul.workload("llvm", dtype="float16", K=32)) == "matmul M=512,N=512,K=32 float16"
+    assert str(matmul.workload("cuda", M=64)) == "matmul M=64,N=4096,K=4096,trans_b=0 float16"
+    assert str(matmul.workload("llvm", dtype="float16", K=32)) == "matmul M=512,N=512,K=32,trans_b=0 float16"
 
 
 def test_what_cannot_be_built_is_refused():

@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 
-from search_spaces.errors import NothingValid, UnknownName
+from search_spaces.errors import InvalidWorkload, NothingValid, UnknownName
 from search_spaces.hardware import cuda_hardware
 from search_spaces.target import Target
 from search_spaces.task import Task, find_operator
@@ -36,9 +36,11 @@ class Columns(Rows):
         return None
 
     def spaces(self, task):
-        return (SketchSpace("own.columns", (Knob("warps", Family.WARPS, (1, 2)),)),)
+        legal = tuple(w for w in (1, 2) if task.workload["M"] % 8 == 0)
+        return (SketchSpace("own.columns", (Knob("warps", Family.WARPS, legal),)),)
 
     def default(self, task):
+        assert self.spaces(task)
         return Schedule(((SKETCH, "own.columns"), ("warps", 1)))
 
 
@@ -71,6 +73,13 @@ def test_a_sketch_that_does_not_apply_says_why(task):
     assert long.refusals == {"own.rows": "rows are too long"}
     with pytest.raises(NothingValid, match="rows are too long"):
         _ = dataclasses.replace(long, only=("own.rows",)).space
+
+
+def test_a_sketch_that_makes_no_space_is_named_with_the_remedy(task):
+    empty = dataclasses.replace(task, workload=task.operator.workload(M=7, N=32))
+    for ask in (lambda: empty.space, lambda: empty.default):
+        with pytest.raises(InvalidWorkload, match=r"own\.columns makes no space of .*M=7.*knob warps.*refuses"):
+            ask()
 
 
 def test_sketches_can_be_chosen_by_prefix(task):

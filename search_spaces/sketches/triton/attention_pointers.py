@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from search_spaces.operator import ITEMSIZE
+from search_spaces.operators.attention import Attention
 from search_spaces.sketches.tiles import (
     OVERHEAD_REGISTERS,
     Footprint,
@@ -15,7 +16,6 @@ from search_spaces.sketches.tiles import (
     fits_registers,
     fits_shared,
     on_tensor_cores,
-    padded,
     power_of_two,
     useful_stages,
     vectors,
@@ -65,7 +65,7 @@ class AttentionPointers(TiledSketch):
 
     def constraints(self, task: Task) -> tuple[Constraint, ...]:
         """What cannot run, and blocks that the sequence or the warps leave idle."""
-        limits, head, longest = task.hardware.limits, task.workload["D"], max(16, power_of_two(task.workload["S"]))
+        limits, head, longest = task.hardware.limits, width(task), max(16, power_of_two(task.workload["S"]))
 
         def live(block_m: int, block_n: int, warps: int) -> float:
             return self.accumulators(head, block_m, block_n, warps)
@@ -115,7 +115,7 @@ class AttentionPointers(TiledSketch):
         """Shared memory for the queries and for the keys and values on their way, in bytes."""
         limits, dtype = task.hardware.limits, task.workload.dtype
         copies = buffers(limits, stages, warp_group_product(limits, dtype, block_m, warps))
-        return (block_m + copies * 2 * block_n) * task.workload["D"] * ITEMSIZE[dtype]
+        return (block_m + copies * 2 * block_n) * width(task) * ITEMSIZE[dtype]
 
     def preferred(self, task: Task) -> Mapping[str, Value]:
         """Triton's attention tutorial: 128x64, 4 warps (8 for large heads), 3 stages; less without tensor cores."""
@@ -132,19 +132,27 @@ class AttentionPointers(TiledSketch):
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
         """A block of queries against the keys that it sees."""
         bm, bn, warps, stages = map(schedule.integer, ("block_m", "block_n", "num_warps", "num_stages"))
-        s, head, causal = task.workload["S"], task.workload["D"], bool(task.workload["causal"])
-        blocks, steps = math.ceil(s / bm), math.ceil(s / bn)
-        visited = sum(math.ceil(min((i + 1) * bm, s) / bn) for i in range(blocks)) if causal else blocks * steps
-        needed = s * (s + 1) / 2 if causal else s * s
+        needed, visited = self.pairs(task, bm, bn)
         return Footprint(
             programs=self.programs(task, schedule),
             warps=warps,
             shared_bytes=self.operand_bytes(task, bm, bn, warps, stages),
-            registers=self.accumulators(head, bm, bn, warps),
-            steps=steps,
+            registers=self.accumulators(width(task), bm, bn, warps),
+            steps=math.ceil(task.workload["S"] / bn),
             intensity=2.0 * bm / ITEMSIZE[task.workload.dtype],
-            padding=max(0.0, 1.0 - needed / (visited * bm * bn)) if causal else padded((s, s), (bm, bn)),
+            padding=max(0.0, 1.0 - needed / visited),
         )
+
+    def pairs(self, task: Task, block_m: int, block_n: int) -> tuple[float, float]:
+        """Pairs of a query and a key that it sees in one head, and those in the blocks that are visited for them."""
+        s, reach = task.workload["S"], reach_of(task)
+        blocks, area = math.ceil(s / block_m), block_m * block_n
+        if reach is None:
+            return float(s * s), float(blocks * math.ceil(s / block_n) * area)
+        ends = (math.ceil(min((i + 1) * block_m, s) / block_n) for i in range(blocks))
+        firsts = (max(i * block_m - reach + 1, 0) // block_n for i in range(blocks))
+        visited = sum(end - first for end, first in zip(ends, firsts, strict=True))
+        return s * reach - reach * (reach - 1) / 2, float(visited * area)
 
     def derived(self, task: Task, schedule: Schedule) -> Mapping[str, float]:
         """The footprint's features, and how far the register cap is from what is held."""
@@ -158,11 +166,11 @@ class AttentionPointers(TiledSketch):
         return {**{name.lower(): TensorArgument(name) for name in "QKVO"}, **order(schedule)}
 
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
-        """The shape, the scale of the scores in powers of two, and the blocks."""
+        """The shape, which keys a query sees, and the blocks."""
         made: dict[str, int | float | bool | str] = {axis: task.workload[axis] for axis in "BHGSD"}
-        made["CAUSAL"] = bool(task.workload["causal"])
-        made["SCALE"] = math.log2(math.e) / math.sqrt(task.workload["D"])
+        made.update(masking(task))
         made.update({name.upper(): schedule.integer(name) for name in ("block_m", "block_n")})
+        made["BLOCK_D"] = width(task)
         return {**made, **self.own_constants(schedule)}
 
     def own_constants(self, schedule: Schedule) -> dict[str, int]:
@@ -179,6 +187,26 @@ class AttentionPointers(TiledSketch):
             num_stages=schedule.integer("num_stages"),
             maxnreg=schedule.integer("maxnreg") or None,
         )
+
+
+def reach_of(task: Task) -> int | None:
+    """How many keys a query sees, its own the last; None where it sees all."""
+    operator = task.operator
+    assert isinstance(operator, Attention), f"{operator.name} is no attention"
+    return operator.reach(task.workload)
+
+
+def masking(task: Task) -> dict[str, int | float | bool | str]:
+    """Constants of every attention kernel: which keys a query sees, and the scale of the scores in powers of two."""
+    reach = reach_of(task)
+    window = 0 if reach is None or reach >= task.workload["S"] else reach
+    scale = math.log2(math.e) / math.sqrt(task.workload["D"])
+    return {"CAUSAL": reach is not None, "WINDOW": window, "SCALE": scale}
+
+
+def width(task: Task) -> int:
+    """Columns of a tile of queries or keys: the head size, up to a power of two."""
+    return power_of_two(task.workload["D"])
 
 
 # The tutorial's grid counts query blocks first, then heads.

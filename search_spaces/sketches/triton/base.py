@@ -49,7 +49,22 @@ class ScalarArgument:
     value: int
 
 
-Argument = TensorArgument | DescriptorArgument | ScalarArgument
+@dataclass(frozen=True)
+class WorkspaceArgument:
+    """Device memory of the kernel's own, zero before the first launch; a launch leaves its counters at zero again.
+
+    Launches of one bound kernel share it and must not overlap.
+
+    Attributes:
+        words: Its size in words of 4 bytes.
+        dtype: Of the pointer: `float32` or `int32`.
+    """
+
+    words: int
+    dtype: str = "float32"
+
+
+Argument = TensorArgument | DescriptorArgument | ScalarArgument | WorkspaceArgument
 
 
 @dataclass(frozen=True)

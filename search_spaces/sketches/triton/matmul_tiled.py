@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from search_spaces.operator import ITEMSIZE
+from search_spaces.sketches.followed import (
+    batch_of,
+    deeper,
+    follow_arguments,
+    follow_constants,
+    needs_narrow,
+    operand_dtype,
+)
+from search_spaces.sketches.promotion import (
+    NAME,
+    PREFERRED_TERMS,
+    promoted_terms,
+    promotion_constraints,
+    promotion_knobs,
+    sums_short,
+    unpromoted_sums,
+)
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
@@ -14,6 +33,7 @@ from search_spaces.sketches.tiles import (
     cuda_only,
     fits_registers,
     fits_shared,
+    nearest,
     on_tensor_cores,
     padded,
     power_of_two,
@@ -39,6 +59,18 @@ class Tile:
     num_warps: int
     num_stages: int
     subtiles: int = 1
+    swapped: bool = False
+    flatten: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of the operand that goes first into the tensor cores."""
+        return self.block_n if self.swapped else self.block_m
+
+    @property
+    def columns(self) -> int:
+        """Columns of the other operand."""
+        return self.block_m if self.swapped else self.block_n
 
     @property
     def accumulators(self) -> float:
@@ -55,10 +87,16 @@ class MatmulTiled(TiledSketch):
     summary = "one tile a program through pointers, grouped order"
     # Names of the knobs that make a `Tile`, in its order.
     tile_knobs: tuple[str, ...] = ("block_m", "block_n", "block_k", "num_warps", "num_stages")
+    # What follows the product, and how it is summed, as constants of its kernel.
+    followed: tuple[str, ...] = ("BATCH", "TRANS_B", "SCALED", "BIAS", "RESIDUAL", "ACTIVATION", "PROMOTE")
+    # Matrices in the place of B, each with its own sums.
+    sides: int = 1
+    # Files beside the kernel's that it takes functions from.
+    parts: tuple[str, ...] = ("epilogue.py", "moved.py", "promoted.py")
 
     def refuses(self, task: Task) -> str | None:
-        """Applies to every CUDA architecture and shape."""
-        return cuda_only(task)
+        """Applies to every CUDA architecture and shape, with narrow operands where tensor cores take them."""
+        return cuda_only(task) or needs_narrow(task)
 
     def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
         """Tiles, warps, stages, the store's vectors and the order of tiles."""
@@ -66,11 +104,11 @@ class MatmulTiled(TiledSketch):
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """The decisions, those that need a new binary first."""
-        tensor_cores = on_tensor_cores(task.hardware.limits, task.workload.dtype)
+        tensor_cores = on_tensor_cores(task.hardware.limits, operand_dtype(task))
         return (
             Knob("block_m", Family.TILE_SIZES, (16, 32, 64, 128, 256)),
             Knob("block_n", Family.TILE_SIZES, (16, 32, 64, 128, 256)),
-            Knob("block_k", Family.TILE_SIZES, (16, 32, 64, 128) if tensor_cores else (16, 32)),
+            Knob("block_k", Family.TILE_SIZES, deeper(task, 16, 32, 64, 128) if tensor_cores else (16, 32)),
             Knob("num_warps", Family.WARPS, (2, 4, 8)),
             Knob("num_stages", Family.SHARED_MEMORY, (1, 2, 3, 4, 5, 6)),
             Knob(
@@ -78,6 +116,7 @@ class MatmulTiled(TiledSketch):
                 Family.VECTOR_WIDTH,
                 vectors(task.hardware.limits, task.workload.dtype, task.workload["N"], 2),
             ),
+            *promotion_knobs(task),
             *order_knobs(),
         )
 
@@ -95,7 +134,7 @@ class MatmulTiled(TiledSketch):
             fits_registers(
                 limits,
                 ("block_m", "block_n", "num_warps"),
-                lambda bm, bn, warps: bm * bn / (warps * limits.warp),
+                lambda bm, bn, warps: self.sides * bm * bn / (warps * limits.warp),
                 "num_warps",
             ),
             Constraint(
@@ -103,39 +142,64 @@ class MatmulTiled(TiledSketch):
                 ("block_m", "block_n", "num_warps"),
                 lambda bm, bn, warps: bm * bn >= warps * 16 * 8,
             ),
-            fits_shared(limits, self.tile_knobs, lambda *values: self.shared_bytes(task, Tile(*values))),
+            fits_shared(limits, self.tile_knobs, lambda *values: self.shared_bytes(task, self.tile(values))),
             useful_stages(limits, ("block_k", "num_stages"), lambda b: math.ceil(k / b)),
             Constraint(
                 "groups more tiles than C has",
                 ("block_m", "block_n", "order", "group"),
                 lambda bm, bn, order, group: group < 2 * math.ceil(m / bm if order == "rows" else n / bn),
             ),
+            *promotion_constraints(task, self.tile_knobs, self.product),
         ]
-        if not on_tensor_cores(limits, task.workload.dtype):
+        if not on_tensor_cores(limits, operand_dtype(task)):
             made.append(
                 Constraint(
                     f"unrolls more than {UNROLLED_LIMIT} multiply-adds",
                     ("block_m", "block_n", "block_k", "num_warps"),
-                    lambda bm, bn, bk, warps: bm * bn * bk <= UNROLLED_LIMIT * warps * limits.warp,
+                    lambda bm, bn, bk, warps: self.sides * bm * bn * bk <= UNROLLED_LIMIT * warps * limits.warp,
                 )
             )
         return tuple(made)
 
+    def tile(self, values: Iterable[Any]) -> Tile:
+        """The values of `tile_knobs` by their names."""
+        return Tile(**dict(zip(self.tile_knobs, values, strict=True)))
+
+    def product(self, *values: Any) -> tuple[int, int]:
+        """Rows of the operand that goes first into the tensor cores, and warps, from the values of `tile_knobs`."""
+        tile = self.tile(values)
+        return tile.rows, tile.num_warps
+
     def shared_bytes(self, task: Task, tile: Tile) -> int:
         """Shared memory of a program, at least: the tiles of A and B on their way."""
-        limits, dtype = task.hardware.limits, task.workload.dtype
-        copies = buffers(limits, tile.num_stages, warp_group_product(limits, dtype, tile.block_m, tile.num_warps))
-        return copies * (tile.block_m + tile.block_n) * tile.block_k * ITEMSIZE[dtype]
+        limits, dtype = task.hardware.limits, operand_dtype(task)
+        copies = buffers(limits, tile.num_stages, warp_group_product(limits, dtype, tile.rows, tile.num_warps))
+        # With one stage A is in registers before the second matrix arrives.
+        strips = self.sides * tile.block_n + (tile.block_m if self.sides == 1 or tile.num_stages > 1 else 0)
+        return copies * strips * tile.block_k * ITEMSIZE[dtype]
+
+    def default(self, task: Task) -> Schedule | None:
+        """The legal schedule nearest to the preferred one, and precise where the tensor cores' sums alone are not."""
+        return nearest(self.spaces(task)[0], {NAME: PREFERRED_TERMS, **self.preferred(task)})
 
     def preferred(self, task: Task) -> Mapping[str, Value]:
-        """Triton's matmul tutorial: 128x256x64, 8 warps, 3 stages, groups of 8; smaller tiles without tensor cores."""
-        if not on_tensor_cores(task.hardware.limits, task.workload.dtype):
+        """Triton's matmul tutorial: 128x256x64, 8 warps, 3 stages, groups of 8; smaller tiles without tensor cores.
+
+        Half as wide where each sum is held twice.
+        """
+        if not on_tensor_cores(task.hardware.limits, operand_dtype(task)):
             return {"block_m": 64, "block_n": 64, "block_k": 16, "num_warps": 4, "num_stages": 3, "group": 8}
-        return {"block_m": 128, "block_n": 256, "block_k": 64, "num_warps": 8, "num_stages": 3, "group": 8}
+        (deep,) = deeper(task, 64)
+        wide = 128 if sums_short(task) else 256
+        return {"block_m": 128, "block_n": wide, "block_k": deep, "num_warps": 8, "num_stages": 3, "group": 8}
 
     def programs(self, task: Task, schedule: Schedule) -> int:
         """Programs of the grid: one a tile."""
         return tiles(task, schedule)
+
+    def grid(self, task: Task, schedule: Schedule) -> tuple[int, int, int]:
+        """The programs of one product, for each of the batch."""
+        return self.programs(task, schedule), batch_of(task), 1
 
     def unit(self, schedule: Schedule) -> tuple[int, int, int]:
         """Rows and columns of C that neighbouring programs take together, and how many programs: a tile by one."""
@@ -143,16 +207,17 @@ class MatmulTiled(TiledSketch):
 
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
         """A tile of C and the strips of A and B that it needs."""
-        tile = Tile(*map(schedule.integer, self.tile_knobs))
+        tile = self.tile(schedule[name] for name in self.tile_knobs)
         m, n, k = (task.workload[axis] for axis in "MNK")
         bm, bn, bk = tile.block_m, tile.block_n, tile.block_k
         return Footprint(
-            programs=self.programs(task, schedule),
+            programs=math.prod(self.grid(task, schedule)),
             warps=tile.num_warps,
             shared_bytes=self.shared_bytes(task, tile),
-            registers=tile.accumulators,
+            registers=self.sides * tile.accumulators
+            + unpromoted_sums(schedule, tile.rows, tile.columns, tile.num_warps),
             steps=math.ceil(k / bk),
-            intensity=2.0 * bm * bn / ((bm + bn) * ITEMSIZE[task.workload.dtype]),
+            intensity=2.0 * self.sides * bm * bn / ((bm + self.sides * bn) * ITEMSIZE[operand_dtype(task)]),
             padding=padded((m, n, k), (bm, bn, bk)),
         )
 
@@ -166,19 +231,21 @@ class MatmulTiled(TiledSketch):
         at_a_time = min(made.programs, hardware.model.sms * made.resident(hardware.limits)) // together
         group = min(schedule.integer("group"), math.ceil(task.workload[high] / tall))
         strips = group * tall + min(task.workload[broad], math.ceil(at_a_time / group) * wide)
-        read = strips * task.workload["K"] * ITEMSIZE[task.workload.dtype]
+        read = strips * task.workload["K"] * ITEMSIZE[operand_dtype(task)]
         return {**made.features(hardware), "log2_wave_cache": math.log2(read / hardware.model.l2_bytes)}
 
     def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
-        """A, B and C by address, and the order of tiles."""
-        del task
-        return {"a": TensorArgument("A"), "b": TensorArgument("B"), "c": TensorArgument("C"), **order(schedule)}
+        """A, B and C by address, what follows the product, and the order of tiles."""
+        matrices = {name.lower(): TensorArgument(name) for name in "ABC"}
+        return {**matrices, **follow_arguments(task), **order(schedule)}
 
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
-        """The shape and the tile."""
+        """The shape, the tile and what follows the product."""
         made: dict[str, int | float | bool | str] = {axis: task.workload[axis] for axis in "MNK"}
         made.update({name.upper(): schedule.integer(name) for name in ("block_m", "block_n", "block_k")})
-        return {**made, **self.own_constants(schedule)}
+        last = {**follow_constants(task), "PROMOTE": promoted_terms(schedule)}
+        follow = {name: value for name, value in last.items() if name in self.followed}
+        return {**made, **self.own_constants(schedule), **follow}
 
     def own_constants(self, schedule: Schedule) -> dict[str, int]:
         """Constants that only this sketch's kernel has."""
@@ -189,10 +256,16 @@ class MatmulTiled(TiledSketch):
         return TritonLaunch(
             arguments=self.arguments(task, schedule),
             constants=self.constants(task, schedule),
-            grid=(self.programs(task, schedule), 1, 1),
+            grid=self.grid(task, schedule),
             num_warps=schedule.integer("num_warps"),
             num_stages=schedule.integer("num_stages"),
         )
+
+    def sources(self) -> tuple[Path, ...]:
+        """Those of every tiled sketch, and the files that the kernel takes functions from."""
+        files = super().sources()
+        kernel = next(path for path in files if path.parent.name == "kernels")
+        return (*files, *(kernel.with_name(part) for part in self.parts))
 
 
 def order_knobs() -> tuple[Knob, ...]:

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from search_spaces.operator import ITEMSIZE
+from search_spaces.sketches.followed import (
+    b_descriptor,
+    batch_of,
+    deeper,
+    follow_arguments,
+    form_of,
+    needs_narrow,
+    operand_dtype,
+)
+from search_spaces.sketches.promotion import promotion_knobs, too_short
 from search_spaces.sketches.tiles import buffers, needs_tma, warp_group_product
 from search_spaces.sketches.triton.base import Argument, DescriptorArgument
 from search_spaces.sketches.triton.matmul_tiled import MatmulTiled, Tile, order, order_knobs
@@ -25,36 +35,38 @@ class MatmulTma(MatmulTiled):
 
     def refuses(self, task: Task) -> str | None:
         """Needs TMA, tensor cores and rows of a multiple of 16 bytes."""
-        if (reason := needs_tma(task, "triton.matmul_tiled")) is not None:
+        if (reason := needs_tma(task, "triton.matmul_tiled") or needs_narrow(task) or too_short(task)) is not None:
             return reason
-        for axis in "KN":
-            if task.workload[axis] * ITEMSIZE[task.workload.dtype] % TMA_ALIGNMENT:
+        narrow = operand_dtype(task)
+        dtypes = {"K": narrow, "N": task.workload.dtype if form_of(task).trans_b else narrow}
+        for axis, dtype in dtypes.items():
+            if task.workload[axis] * ITEMSIZE[dtype] % TMA_ALIGNMENT:
                 return f"{axis}={task.workload[axis]} makes rows that are no multiple of TMA's {TMA_ALIGNMENT} bytes"
         return None
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Tiles, warps, stages, pieces of the store and the order of tiles."""
-        del task
         return (
             Knob("block_m", Family.TILE_SIZES, (64, 128, 256)),
             Knob("block_n", Family.TILE_SIZES, (32, 64, 128, 256)),
-            Knob("block_k", Family.TILE_SIZES, (32, 64, 128)),
+            Knob("block_k", Family.TILE_SIZES, deeper(task, 32, 64, 128)),
             Knob("num_warps", Family.WARPS, (4, 8)),
             Knob("subtiles", Family.SHARED_MEMORY, (1, 2, 4)),
             Knob("num_stages", Family.SHARED_MEMORY, (1, 2, 3, 4, 5, 6)),
+            *promotion_knobs(task),
             *order_knobs(),
         )
 
     def operand_bytes(self, task: Task, tile: Tile) -> int:
         """Shared memory for the tiles of A and B on their way, each copy with its barrier, in bytes."""
-        limits, dtype = task.hardware.limits, task.workload.dtype
-        read_there = warp_group_product(limits, dtype, tile.block_m, tile.num_warps)
-        strips = tile.block_m + tile.block_n
+        limits, dtype = task.hardware.limits, operand_dtype(task)
+        read_there = warp_group_product(limits, dtype, tile.rows, tile.num_warps)
+        strips = tile.block_m + self.sides * tile.block_n
         if tile.num_stages == 1 and not read_there:
             # A is in registers before B arrives in its place.
-            strips = max(tile.block_m, tile.block_n)
+            strips = max(tile.block_m, self.sides * tile.block_n)
         copies = buffers(limits, tile.num_stages, read_there)
-        return copies * (strips * tile.block_k * ITEMSIZE[dtype] + BARRIER_BYTES)
+        return copies * (strips * tile.block_k * ITEMSIZE[dtype] + self.sides * BARRIER_BYTES)
 
     def store_bytes(self, task: Task, tile: Tile) -> int:
         """Shared memory for one piece of the tile of C, in bytes."""
@@ -69,13 +81,15 @@ class MatmulTma(MatmulTiled):
         return {**super().preferred(task), "subtiles": 1}
 
     def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
-        """A, B and C by descriptor, and the order of tiles."""
+        """A, B, C and the residual by descriptor, the bias by address, and the order of tiles."""
         m, n, k = (task.workload[axis] for axis in "MNK")
         bm, bn, bk = map(schedule.integer, ("block_m", "block_n", "block_k"))
+        piece = (bm, bn // schedule.integer("subtiles"))
         return {
-            "a": DescriptorArgument("A", (m, k), (bm, bk)),
-            "b": DescriptorArgument("B", (k, n), (bk, bn)),
-            "c": DescriptorArgument("C", (m, n), (bm, bn // schedule.integer("subtiles"))),
+            "a": DescriptorArgument("A", (batch_of(task) * m, k), (bm, bk)),
+            "b": b_descriptor(task, bk, bn),
+            "c": DescriptorArgument("C", (batch_of(task) * m, n), piece),
+            **follow_arguments(task, piece),
             **order(schedule),
         }
 

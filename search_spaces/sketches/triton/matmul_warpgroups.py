@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from pathlib import Path
 
 from search_spaces.operator import ITEMSIZE
+from search_spaces.sketches.followed import b_descriptor, follow_arguments, follow_constants, form_of
+from search_spaces.sketches.gluon import needs_wgmma
 from search_spaces.sketches.tiles import Footprint, fits_shared, padded, power_of_two
 from search_spaces.sketches.triton.base import Argument, DescriptorArgument, ScalarArgument, TritonLaunch
 from search_spaces.sketches.triton.matmul_tiled import Tile, order, order_knobs
@@ -14,9 +14,6 @@ from search_spaces.sketches.triton.matmul_tma import BARRIER_BYTES, MatmulTma
 from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
-ARCH = "sm_90"
-# The file of an installed Triton that says whether it has Gluon for Hopper.
-GLUON = "experimental/gluon/nvidia/hopper.py"
 # Groups of four warps that multiply, each its own rows of a tile; one more copies.
 MULTIPLYING = 2
 WARPS = 4 * (MULTIPLYING + 1)
@@ -33,17 +30,12 @@ class MatmulWarpgroups(MatmulTma):
     kernel = "search_spaces.kernels.warpgroups:warpgroups"
     summary = "persistent, groups of warps with roles, in Gluon (sm_90)"
     tile_knobs = ("block_m", "block_n", "block_k", "num_stages", "subtiles")
+    parts = ("epilogue.py", "cluster.py")
+    followed = ("TRANS_B", "BIAS", "RESIDUAL", "ACTIVATION", "GATED")
 
     def refuses(self, task: Task) -> str | None:
         """Needs wgmma, which only sm_90 has, besides what the TMA sketch needs, and a Triton with Gluon."""
-        if (reason := super().refuses(task)) is not None:
-            return reason
-        if task.hardware.limits.arch != ARCH:
-            return f"{task.target.arch} has no wgmma: only {ARCH} does"
-        triton = importlib.util.find_spec("triton")
-        if triton is not None and not (Path(str(triton.origin)).parent / GLUON).is_file():
-            return "the Triton installed has no Gluon for Hopper, which came with 3.6"
-        return None
+        return super().refuses(task) or needs_wgmma(task)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Tiles, shared memory, how the groups and programs share the work, and the order of tiles."""
@@ -55,7 +47,7 @@ class MatmulWarpgroups(MatmulTma):
             Knob("subtiles", Family.SHARED_MEMORY, (1, 2, 4)),
             Knob("num_stages", Family.SHARED_MEMORY, (2, 3, 4, 5, 6, 8)),
             Knob("cluster", Family.PARALLELISM, (1, 2)),
-            Knob("lead", Family.PARALLELISM, (0, 1)),
+            Knob("lead", Family.PARALLELISM, (0, 1, 2, 3)),
             Knob("even", Family.PERSISTENCE, (False, True), runtime=True),
             *order_knobs(),
             Knob("serpentine", Family.LOOP_ORDER, (False, True), runtime=True),
@@ -72,7 +64,7 @@ class MatmulWarpgroups(MatmulTma):
             Constraint(
                 "holds more sums than a thread has registers",
                 ("block_m", "block_n"),
-                lambda bm, bn: bm * bn <= MOST_SUMS * MULTIPLYING * 4 * limits.warp,
+                lambda bm, bn: self.sides * bm * bn <= MOST_SUMS * MULTIPLYING * 4 * limits.warp,
             ),
             fits_shared(
                 limits,
@@ -88,6 +80,11 @@ class MatmulWarpgroups(MatmulTma):
                 "lets blocks share less of B than a slab each",
                 ("block_n", "cluster"),
                 lambda bn, cluster: bn >= cluster * SLAB,
+            ),
+            Constraint(
+                "lets blocks share B in parts that are no slab of it",
+                ("block_k", "cluster"),
+                lambda bk, cluster: cluster == 1 or bk <= SLAB or not form_of(task).trans_b,
             ),
             Constraint(
                 "has more rows in a cluster than C",
@@ -110,7 +107,9 @@ class MatmulWarpgroups(MatmulTma):
 
     def shared_bytes(self, task: Task, tile: Tile) -> int:
         """Shared memory of a program: what is copied ahead, two barriers a stage, and a piece of C a group."""
-        stage = (tile.block_m + tile.block_n) * tile.block_k * ITEMSIZE[task.workload.dtype] + 2 * BARRIER_BYTES
+        stage = (tile.block_m + self.sides * tile.block_n) * tile.block_k * ITEMSIZE[
+            task.workload.dtype
+        ] + 2 * BARRIER_BYTES
         return tile.num_stages * stage + self.store_bytes(task, tile)
 
     def preferred(self, task: Task) -> dict[str, Value]:
@@ -142,30 +141,34 @@ class MatmulWarpgroups(MatmulTma):
             programs=self.programs(task, schedule),
             warps=WARPS,
             shared_bytes=self.shared_bytes(task, Tile(bm, bn, bk, WARPS, stages, pieces)),
-            registers=bm * bn / (MULTIPLYING * 4 * task.hardware.limits.warp),
+            registers=self.sides * bm * bn / (MULTIPLYING * 4 * task.hardware.limits.warp),
             steps=math.ceil(k / bk),
-            intensity=2.0 * bm * bn / ((bm + bn / cluster) * ITEMSIZE[task.workload.dtype]),
+            intensity=2.0 * self.sides * bm * bn / ((bm + self.sides * bn / cluster) * ITEMSIZE[task.workload.dtype]),
             padding=padded((m, n, k), (bm * cluster, bn, bk)),
         )
 
     def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
-        """A, B and C by descriptor, and the order of tiles."""
+        """A, B and C by descriptor, what follows the product by address, and the order of tiles."""
         m, n, k = (task.workload[axis] for axis in "MNK")
         bm, bn, bk = map(schedule.integer, ("block_m", "block_n", "block_k"))
         rows = bm // MULTIPLYING
+        right = b_descriptor(task, bk, bn // schedule.integer("cluster"))
         return {
             "a": DescriptorArgument("A", (m, k), (rows, bk)),
-            "b": DescriptorArgument("B", (k, n), (bk, bn // schedule.integer("cluster"))),
+            "b": right,
+            "up": right,
             "c": DescriptorArgument("C", (m, n), (rows, bn // schedule.integer("subtiles"))),
+            **{name: made for name, made in follow_arguments(task).items() if name in ("bias", "residual")},
             **order(schedule),
             "serpentine": ScalarArgument(int(bool(schedule["serpentine"]))),
         }
 
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
-        """The shape, and what the descriptors do not say of the tile."""
+        """The shape, what the descriptors do not say of the tile, and what follows the product."""
         made: dict[str, int | float | bool | str] = {axis: task.workload[axis] for axis in "MNK"}
         knobs = {"CLUSTER": "cluster", "STAGES": "num_stages", "LEAD": "lead"}
-        return {**made, **{name: schedule.integer(knob) for name, knob in knobs.items()}}
+        made.update({name: schedule.integer(knob) for name, knob in knobs.items()})
+        return {**made, **{name: value for name, value in follow_constants(task).items() if name in self.followed}}
 
     def launch(self, task: Task, schedule: Schedule) -> TritonLaunch:
         """The kernel's parameters and grid; the compiler counts the warps of one role and adds the others'."""
@@ -177,12 +180,6 @@ class MatmulWarpgroups(MatmulTma):
             num_stages=1,
             cluster=schedule.integer("cluster"),
         )
-
-    def sources(self) -> tuple[Path, ...]:
-        """Those of every Triton sketch, and what writes clusters of blocks."""
-        files = super().sources()
-        kernel = next(path for path in files if path.parent.name == "kernels")
-        return (*files, kernel.with_name("cluster.py"))
 
 
 SKETCH = MatmulWarpgroups()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EXTRA = "tvm"
 # Shared memory that a CUDA block may use without opting in; what TVM declares statically must fit in it.
 STATIC_SHARED_BYTES = 48 * 1024
+UNKNOWN_TO_NUMPY = ("bfloat16", "float8_e4m3fn")
 
 
 class TvmSketch(Sketch):
@@ -32,8 +33,9 @@ class TvmSketch(Sketch):
             return "TVM is not installed: pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'"
         if type(task.operator).compute is Operator.compute:
             return f"operator {task.workload.operator} has no TE definition"
-        if task.target.kind == "llvm" and task.workload.dtype == "bfloat16":
-            return "bfloat16 on a CPU: numpy has no such dtype to check it with"
+        unknown = {t.dtype for t in task.operator.tensors(task.workload)} & set(UNKNOWN_TO_NUMPY)
+        if task.target.kind == "llvm" and unknown:
+            return f"{min(unknown)} on a CPU: numpy has no such dtype to check it with"
         return self.refuses_task(task)
 
     @abstractmethod

@@ -33,11 +33,13 @@ class MatmulPacked(TvmSketch):
     summary = "CPU: register tile of C over packed panels of A and B, blocks of C in parallel"
 
     def refuses_task(self, task: Task) -> str | None:
-        """For float32 on a CPU, with N a multiple of the narrowest tile."""
+        """For float32 on a CPU, B row-major, with N a multiple of the narrowest tile."""
         if task.target.kind != "llvm":
             return "it is made for CPUs"
         if task.workload.dtype != "float32":
             return f"its register tile is made for float32, not {task.workload.dtype}"
+        if task.workload["trans_b"]:
+            return "it packs B by columns of C, not as rows of length K"
         if task.workload["N"] % COLUMNS[0]:
             return f"N={task.workload['N']} is not a multiple of {COLUMNS[0]}"
         return None

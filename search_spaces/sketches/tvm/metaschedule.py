@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from search_spaces import registry
 from search_spaces.errors import InvalidSchedule
 from search_spaces.operator import ITEMSIZE
+from search_spaces.products import Product
 from search_spaces.schedule import Schedule
 from search_spaces.sketches import traces
 from search_spaces.sketches.tvm.base import (
@@ -52,6 +53,8 @@ class MetaSchedule(TvmSketch):
         """On cuda its rules bind threads only for matmul and softmax."""
         if task.target.kind == "cuda" and task.workload.operator not in CUDA_OPERATORS:
             return f"MetaSchedule's CUDA rules are offered for {' and '.join(CUDA_OPERATORS)} only"
+        if isinstance(task.operator, Product) and task.operator.form(task.workload).gated:
+            return "MetaSchedule's rules fail where two reductions end in one stage"
         return None
 
     def rules(self, task: Task) -> str:

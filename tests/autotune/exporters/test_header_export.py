@@ -33,7 +33,7 @@ def test_a_program_gets_the_constants_of_its_device(tmp_path):
     entries = [matmul(seed=1), matmul(H100, seed=2)]
     export(entries, "c-header", tmp_path / "out")
     name = prefix(recall(entries[0]))
-    assert name == "MATMUL_M512_N256_K128_FLOAT16"
+    assert name == "MATMUL_M512_N256_K128_TRANS_B0_FLOAT16"
     (tmp_path / "main.cpp").write_text(MAIN.replace("PREFIX", name))
     for entry, target in zip(entries, ("TARGET_NVIDIA_H200", "TARGET_NVIDIA_H100_PCIE"), strict=True):
         options = [f"-D{target}", f"-I{tmp_path / 'out'}", "-o", tmp_path / "main", tmp_path / "main.cpp"]

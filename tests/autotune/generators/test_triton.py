@@ -1,5 +1,6 @@
 """The Triton generator without a GPU: what it builds, refuses, reports and finds again."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +19,21 @@ pytestmark = pytest.mark.skipif(GENERATOR.missing() is not None, reason=str(GENE
 
 SMALL = {
     "matmul": {"M": 512, "N": 512, "K": 256},
+    "batched_matmul": {"B": 3, "M": 256, "N": 512, "K": 256},
+    "int8_linear": {"M": 256, "N": 512, "K": 256},
+    "gated_linear": {"M": 256, "N": 512, "K": 256},
+    "linear": {"M": 256, "N": 512, "K": 256, "residual": 1},
     "softmax": {"M": 512, "N": 8192},
     "rms_norm": {"M": 512, "N": 8192, "residual": 1},
     "layer_norm": {"M": 512, "N": 8192},
+    "transpose": {"B": 2, "M": 512, "N": 2048},
+    "elementwise": {"M": 512, "N": 8192},
+    "reduce": {"M": 512, "N": 8192},
     "attention": {"B": 1, "H": 4, "G": 2, "S": 512, "D": 64},
+    "attention_window": {"B": 1, "H": 4, "G": 2, "S": 512, "D": 96, "W": 100},
+    "masked_softmax": {"M": 1024, "N": 512, "S": 512},
+    "conv2d": {"N": 2, "C": 64, "K": 64, "H": 14, "W": 14},
+    "attention_decode": {"B": 1, "H": 8, "G": 2, "T": 1, "S": 4096, "D": 128},
 }
 
 
@@ -56,7 +68,7 @@ def test_every_sketch_builds_its_default(operator, arch, folder):
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("operator", ["matmul", "rms_norm", "layer_norm", "attention"])
+@pytest.mark.parametrize("operator", ["matmul", "rms_norm", "layer_norm", "attention", "attention_decode", "conv2d"])
 def test_the_estimate_of_shared_memory_is_a_lower_bound(operator, arch, folder):
     made = task(operator, arch)
     rng = np.random.default_rng(3)
@@ -75,6 +87,21 @@ def test_blocks_of_a_cluster_share_copies(dtype, folder):
     multicast = [b"UTMALDG.2D.MULTICAST" in disassembled(build) for build in builds]
     assert multicast == [True, False]
     assert all(build.resources.spill_bytes == 0 for build in builds)
+
+
+@pytest.mark.parametrize("knobs", [{"cluster": 2}, {"cluster": 1}, {"block_m": 3}])
+def test_building_leaves_the_settings_of_the_users_own_kernels_alone(knobs, folder):
+    from triton import knobs as settings
+
+    def state():
+        groups = (settings.cache, settings.compilation, settings.runtime)
+        return settings.cache.dir, settings.runtime.add_stages_inspection_hook, [dict(vars(g)) for g in groups]
+
+    before = state()
+    made = task("matmul", "sm_90")
+    with contextlib.suppress(BuildError):
+        GENERATOR.build(made, changed(made.sketches["triton.matmul_warpgroups"].default(made), **knobs), folder)
+    assert state() == before
 
 
 def disassembled(artifact):

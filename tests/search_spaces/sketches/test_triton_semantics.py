@@ -8,15 +8,55 @@ import numpy as np
 import pytest
 
 CASES = {
-    "matmul": ("M=70,N=80,K=48", "M=64,N=64,K=128", "M=17,N=24,K=40"),
+    "matmul": ("M=70,N=80,K=48", "M=64,N=64,K=128", "M=17,N=24,K=40", "M=33,N=72,K=136,trans_b=1", "M=1,N=80,K=264"),
+    "linear": (
+        "M=40,N=72,K=48",
+        "M=16,N=64,K=264,activation=1,residual=1",
+        "M=3,N=40,K=136,activation=3,bias=0,residual=1",
+        "M=17,N=24,K=40,activation=0,bias=0",
+    ),
+    "batched_matmul": ("B=3,M=64,N=40,K=64", "B=2,M=128,N=80,K=72,trans_b=1", "B=3,M=17,N=24,K=40"),
+    "int8_linear": ("M=70,N=80,K=64", "M=17,N=48,K=272,activation=3", "M=1,N=80,K=64,bias=0"),
+    "fp8_linear": ("M=70,N=80,K=64", "M=17,N=48,K=272,activation=3", "M=1,N=80,K=64,bias=0"),
+    "gated_linear": ("M=70,N=80,K=48", "M=17,N=24,K=40,activation=2", "M=64,N=64,K=128,activation=1"),
     "softmax": ("M=5,N=333", "M=9,N=256", "M=3,N=5000"),
     "rms_norm": ("M=5,N=333", "M=9,N=256", "M=3,N=5000", "M=5,N=333,residual=1", "M=3,N=5000,residual=1"),
+    "reduce": ("M=5,N=333", "M=9,N=256,maximum=1", "M=3,N=5000,maximum=1", "M=2,N=70000"),
+    "elementwise": ("M=5,N=333", "M=8,N=256", "M=1,N=20000"),
+    "transpose": ("B=1,M=50,N=40", "B=3,M=64,N=32", "B=2,M=7,N=129"),
     "layer_norm": ("M=5,N=333", "M=9,N=256", "M=3,N=5000", "M=2,N=8192"),
     "attention": (
         "B=1,H=2,G=1,S=96,D=16,causal=1",
         "B=1,H=2,G=2,S=50,D=32,causal=1",
         "B=2,H=4,G=2,S=64,D=16,causal=0",
         "B=1,H=1,G=1,S=45,D=16,causal=0",
+        "B=1,H=2,G=1,S=40,D=96,causal=1",
+    ),
+    "attention_window": (
+        "B=1,H=2,G=1,S=96,D=16,W=20",
+        "B=1,H=1,G=1,S=50,D=32,W=1",
+        "B=1,H=2,G=2,S=128,D=16,W=70",
+        "B=1,H=1,G=1,S=45,D=96,W=100",
+    ),
+    "masked_softmax": (
+        "M=6,N=333,S=3,causal=0",
+        "M=8,N=256,S=8,causal=0",
+        "M=10,N=333,S=5,causal=1",
+        "M=18,N=64,S=9,causal=1",
+    ),
+    "conv2d": (
+        "N=1,C=16,K=24,H=9,W=10,R=3,stride=1,pad=1",
+        "N=2,C=64,K=16,H=8,W=6,R=3,stride=2,pad=1",
+        "N=3,C=8,K=32,H=5,W=7,R=1,stride=1,pad=0",
+        "N=1,C=32,K=16,H=10,W=8,R=1,stride=2,pad=0",
+        "N=1,C=3,K=20,H=13,W=12,R=5,stride=2,pad=2",
+        "N=2,C=5,K=16,H=6,W=7,R=3,stride=1,pad=1,nchw=1",
+    ),
+    "attention_decode": (
+        "B=1,H=2,G=2,T=1,S=96,D=16",
+        "B=2,H=4,G=2,T=1,S=77,D=32",
+        "B=1,H=6,G=2,T=5,S=64,D=96",
+        "B=1,H=1,G=1,T=3,S=3,D=16",
     ),
 }
 SCHEDULES = 2
@@ -37,7 +77,7 @@ def schedules(task, sketch, rng):
 
     prefix = Schedule((("sketch", sketch.name),))
     found = [task.space.complete(prefix, small) for _ in range(SCHEDULES)]
-    if sketch.operator == "attention":
+    if sketch.operator in ("attention", "attention_window"):
         found.append(task.space.complete(prefix, long_keys))
     return [s for s in dict.fromkeys(found) if s is not None]
 
@@ -61,7 +101,7 @@ def run(task, schedule, inputs, outputs):
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     from autotune.generators.triton import _kernel
-    from search_spaces.sketches.triton.base import DescriptorArgument, TensorArgument
+    from search_spaces.sketches.triton.base import DescriptorArgument, TensorArgument, WorkspaceArgument
 
     sketch = task.sketch_of(schedule)
     launch = sketch.launch(task, schedule)
@@ -73,10 +113,15 @@ def run(task, schedule, inputs, outputs):
         elif isinstance(argument, DescriptorArgument):
             view = tensors[argument.tensor].view(argument.shape)
             values[name] = TensorDescriptor.from_tensor(view, list(argument.block))
+        elif isinstance(argument, WorkspaceArgument):
+            values[name] = torch.zeros(argument.words, dtype=getattr(torch, argument.dtype))
         else:
             values[name] = argument.value
     assert isinstance(outputs[0], torch.Tensor)
     _kernel(sketch)[launch.grid](**values, **launch.constants)
+    for name, argument in launch.arguments.items():
+        if isinstance(argument, WorkspaceArgument) and argument.dtype == "int32":
+            assert not values[name].any(), f"{schedule} leaves its counters in {name} as they are"
 
 
 def interpret(operator, axes, dtype):
@@ -85,6 +130,7 @@ def interpret(operator, axes, dtype):
     from triton.experimental.gluon._runtime import GluonJITFunction
 
     from autotune.generators.triton import _kernel
+    from autotune.inputs import stored
     from search_spaces.hardware import cuda_hardware
     from search_spaces.target import Target
     from search_spaces.task import Task, find_operator
@@ -93,7 +139,8 @@ def interpret(operator, axes, dtype):
     task = Task(operator, workload, Target("cuda", "sm_90"), cuda_hardware("sm_90"), ("triton",))
     rng = np.random.default_rng(0)
     specs = task.operator.tensors(workload)
-    inputs = [torch.from_numpy(rng.standard_normal(t.shape)).to(getattr(torch, dtype)) for t in specs if not t.output]
+    drawn = [(stored(np, rng.standard_normal(t.shape), t.dtype), t.dtype) for t in specs if not t.output]
+    inputs = [torch.from_numpy(values).to(getattr(torch, narrow)) for values, narrow in drawn]
     expected = task.operator.reference(workload, np, *(i.double().numpy() for i in inputs))
     for name, sketch in task.sketches.items():
         # Gluon has no interpreter.

@@ -1,0 +1,151 @@
+"""Attention of few queries over a long cache: programs take pieces of it, the last of each head joins the pieces.
+
+The cache is split as in flash-decoding (Dao, Haziza, Massa and Sizov, 2023); joining in the same launch, by the
+program that counts itself last, spares the second launch of that method.
+"""
+
+import triton
+import triton.language as tl
+
+# Below every score that float32 can hold by products of finite values: with it, what is masked weighs exactly nothing.
+LOWEST = tl.constexpr(-1.0e38)
+
+
+@triton.jit
+def scored(query, key, DOT: tl.constexpr):
+    """Query[M,D] times key[N,D] transposed: on tensor cores, or as sums of products, which have no least M."""
+    if DOT:
+        return tl.dot(query, key.T, input_precision="ieee")
+    return tl.sum(query.to(tl.float32)[:, None, :] * key.to(tl.float32)[None, :, :], 2)
+
+
+@triton.jit
+def weighted(weights, value, DOT: tl.constexpr):
+    """Weights[M,N] times value[N,D]."""
+    if DOT:
+        return tl.dot(weights.to(value.dtype), value, input_precision="ieee")
+    return tl.sum(weights[:, :, None] * value.to(tl.float32)[None, :, :], 1)
+
+
+@triton.jit
+def joined(
+    partial,
+    peaks,
+    totals,
+    pieces,
+    ROWS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    JOIN: tl.constexpr,
+    start,
+):
+    """Sums and totals over all pieces of rows from `start` on, `JOIN` pieces at a time."""
+    row = start + tl.arange(0, BLOCK_M)
+    feature = tl.arange(0, BLOCK_D)
+    peak = tl.full((BLOCK_M,), LOWEST, tl.float32)
+    total = tl.zeros((BLOCK_M,), tl.float32)
+    sums = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
+    for first in range(0, pieces, JOIN):
+        piece = first + tl.arange(0, JOIN)
+        at = piece[:, None] * ROWS + row[None, :]
+        exists = (piece < pieces)[:, None] & (row < ROWS)[None, :]
+        # Other programs wrote these: past the first cache, which may not know.
+        high = tl.load(peaks + at, mask=exists, other=LOWEST, cache_modifier=".cg")
+        part = tl.load(totals + at, mask=exists, other=0.0, cache_modifier=".cg")
+        inside = exists[:, :, None] & (feature < D)[None, None, :]
+        values = tl.load(partial + at[:, :, None] * D + feature, mask=inside, other=0.0, cache_modifier=".cg")
+        higher = tl.maximum(peak, tl.max(high, 0))
+        kept = tl.exp2(peak - higher)
+        share = tl.exp2(high - higher[None, :])
+        total = total * kept + tl.sum(part * share, 0)
+        sums = sums * kept[:, None] + tl.sum(values * share[:, :, None], 0)
+        peak = higher
+    return sums, total
+
+
+@triton.jit
+def decode(
+    q,
+    k,
+    v,
+    o,
+    partial,
+    counters,
+    pieces,
+    pieces_first,
+    B: tl.constexpr,
+    H: tl.constexpr,
+    G: tl.constexpr,
+    S: tl.constexpr,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    SCALE: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    VECTOR: tl.constexpr,
+    STAGES: tl.constexpr,
+    JOIN: tl.constexpr,
+    DOT: tl.constexpr,
+):
+    """A block of the queries that share a key/value head, over one of so many `pieces` of the cache, a program."""
+    ROWS: tl.constexpr = H // G * T
+    BLOCKS: tl.constexpr = triton.cdiv(ROWS, BLOCK_M)
+    STEPS: tl.constexpr = triton.cdiv(S, BLOCK_N)
+    UNITS: tl.constexpr = B * G * BLOCKS
+    pid = tl.program_id(0)
+    piece = tl.where(pieces_first != 0, pid % pieces, pid // UNITS)
+    unit = tl.where(pieces_first != 0, pid // pieces, pid % UNITS)
+    group = unit // BLOCKS
+    start = unit % BLOCKS * BLOCK_M
+    row = start + tl.arange(0, BLOCK_M)
+    feature = tl.max_contiguous(tl.arange(0, BLOCK_D), VECTOR)
+    q += group * (ROWS * D)
+    o += group * (ROWS * D)
+    k += group.to(tl.int64) * (S * D)
+    v += group.to(tl.int64) * (S * D)
+    there = (row < ROWS)[:, None] & (feature < D)[None, :]
+    query = tl.load(q + row[:, None] * D + feature[None, :], mask=there, other=0.0)
+    last = S - T + row % T
+    peak = tl.full((BLOCK_M,), LOWEST, tl.float32)
+    total = tl.zeros((BLOCK_M,), tl.float32)
+    sums = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
+    for step in tl.range(piece * STEPS // pieces, (piece + 1) * STEPS // pieces, num_stages=STAGES):
+        column = step * BLOCK_N + tl.arange(0, BLOCK_N)
+        at = column[:, None] * D + feature[None, :]
+        if S % BLOCK_N == 0 and D == BLOCK_D:
+            key = tl.load(k + at)
+            value = tl.load(v + at)
+        else:
+            inside = (column < S)[:, None] & (feature < D)[None, :]
+            key = tl.load(k + at, mask=inside, other=0.0)
+            value = tl.load(v + at, mask=inside, other=0.0)
+        scores = scored(query, key, DOT)
+        if S % BLOCK_N != 0 or T > 1:
+            scores = tl.where(column[None, :] <= last[:, None], scores, float("-inf"))
+        higher = tl.maximum(peak, tl.max(scores, 1) * SCALE)
+        weights = tl.exp2(scores * SCALE - higher[:, None])
+        kept = tl.exp2(peak - higher)
+        total = total * kept + tl.sum(weights, 1)
+        sums = sums * kept[:, None] + weighted(weights, value, DOT)
+        peak = higher
+    if pieces > 1:
+        partial += group.to(tl.int64) * pieces * (ROWS * (D + 2))
+        peaks = partial + pieces * (ROWS * D)
+        totals = peaks + pieces * ROWS
+        mine = piece * ROWS + row
+        tl.store(partial + mine[:, None] * D + feature[None, :], sums, mask=there)
+        tl.store(peaks + mine, peak, mask=row < ROWS)
+        tl.store(totals + mine, total, mask=row < ROWS)
+        # Every thread's stores come before the count.
+        tl.debug_barrier()
+        before = tl.atomic_add(counters + unit, 1, sem="acq_rel", scope="gpu")
+        if before == pieces - 1:
+            sums, total = joined(partial, peaks, totals, pieces, ROWS, BLOCK_M, D, BLOCK_D, JOIN, start)
+            out = (sums / total[:, None]).to(o.dtype.element_ty)
+            tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
+            tl.store(counters + unit, 0)
+    else:
+        out = (sums / total[:, None]).to(o.dtype.element_ty)
+        tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
