@@ -1,0 +1,1 @@
+"""Tuned kernels against the libraries of the machine, suite by suite."""

@@ -1,0 +1,1 @@
+"""Libraries that tuned kernels are held against, one file each."""

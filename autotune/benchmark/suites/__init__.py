@@ -1,0 +1,1 @@
+"""Suites that come with the package, one TOML file each."""
