@@ -117,7 +117,7 @@ def explain(log: RunLog) -> Explanation | None:
         missing=missing,
         sketches=sketch_effects(trials, winner),
         knobs=knob_effects(trials, winner),
-        failures=_failures(trials.all),
+        failures=failures_by_reason(trials.all),
         trials=len(trials.all),
     )
 
@@ -152,6 +152,8 @@ def _derived(run: RunRecord, schedule: Schedule) -> tuple[Mapping[str, float], s
     """What the schedule's sketch derives of it, and why it does not where it does not."""
     try:
         task = _task_of(run)
+        if [name for name, _ in run.task.workload.axes] != [axis.name for axis in task.operator.axes]:
+            return {}, f"{run.task.reference} has other axes since"
         sketch = task.sketches.get(schedule.sketch.partition("/")[0])
         if sketch is None:
             return {}, f"{schedule.sketch} is not there any more"
@@ -178,7 +180,7 @@ def _hardware_of(run: RunRecord, cores: int) -> Hardware:
     return cpu_hardware(device.name, cores or device.units, device.cache_bytes, bandwidth, peak)
 
 
-def _failures(trials: Sequence[Measurement]) -> dict[str, int]:
+def failures_by_reason(trials: Sequence[Measurement]) -> dict[str, int]:
     """Reasons with their counts; reasons that differ in numbers only are one, shown as it first came."""
     first: dict[str, str] = {}
     counts: dict[str, int] = {}

@@ -9,14 +9,16 @@ import click
 
 from autotune.comparison.files import as_json, write_files
 from autotune.comparison.grid import cells_of, run_cells
+from autotune.comparison.page import comparison_page
 from autotune.comparison.plots import write_plots
 from autotune.comparison.progress import CellProgress
 from autotune.comparison.report import print_comparison
-from autotune.comparison.result import compare
+from autotune.comparison.result import Comparison, compare
 from autotune.comparison.spaces import find_spaces
 from autotune.devices.cpu import usable_cores
 from autotune.display import output, progress_output
 from autotune.prior.choosing import NONE
+from autotune.reporting.page import write_page
 from autotune.tune import WAVE
 from search_spaces.errors import AutotuneError, ExitCode, MissingDependency
 
@@ -101,16 +103,23 @@ def command(
     progress_output(quiet).print(f"scoring {len(traces)} searches")
     found = compare(cells, traces, budgets)
     written = write_files(found, cells, out)
-    try:
-        written += write_plots(found, out)
-    except MissingDependency as missing:
-        progress_output(quiet).print(f"no plots: {missing}")
+    for what, write in (("page", _write_page), ("plots", write_plots)):
+        try:
+            written += write(found, out)
+        except MissingDependency as missing:
+            progress_output(quiet).print(f"no {what}: {missing}")
     if wants_json:
         sys.stdout.write(as_json(found, cells) + "\n")
     else:
         print_comparison(output(), found)
         output().print(f"results  {', '.join(str(p) for p in written)}", soft_wrap=True)
     return ExitCode.OK
+
+
+def _write_page(found: Comparison, folder: Path) -> list[Path]:
+    path = folder / "comparison.html"
+    write_page(path, comparison_page(found))
+    return [path]
 
 
 COMMAND = command

@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from autotune.cost import cost_line, cost_of, search_seconds
 from autotune.display import duration, output, rate, titled
 from autotune.journal import RunLog, load_runs
 from autotune.measurement import Status
@@ -24,9 +25,11 @@ from cost_models.ranking import TOP
 @click.option("--status", type=click.Choice([str(s) for s in Status]), help="Only trials that ended so.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Trials shown, fastest first.")
 @click.option("--json", "as_json", is_flag=True, help="Print every trial as a line of JSON.")
-def command(path: Path, status: str | None, top: int, as_json: bool) -> None:
+@click.option("--price-per-hour", type=click.FloatRange(min=0), metavar="PRICE", help="Of the machine, for the cost.")
+def command(path: Path, status: str | None, top: int, as_json: bool, price_per_hour: float | None) -> None:
     """Show the trials of a run, fastest first; failures with their reasons."""
     console = output()
+    spent = search_seconds(path)
     for log in load_runs(path):
         trials = [m for m in log.trials.values() if status is None or m.status == status]
         if as_json:
@@ -35,6 +38,7 @@ def command(path: Path, status: str | None, top: int, as_json: bool) -> None:
                 sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
             continue
         _print(log, status, top, console)
+        console.print(f"cost {cost_line(cost_of(log, spent[log.runs[-1].task.key]), price_per_hour)}", soft_wrap=True)
 
 
 def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:

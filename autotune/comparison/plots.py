@@ -1,57 +1,49 @@
-"""A comparison as pictures (SVG): best-so-far curves over all spaces and by space, and the critical difference."""
+"""A comparison as pictures for print (SVG, PDF): best-so-far over all spaces and by space, critical differences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from autotune.comparison.curves import BAND, alike, fractions
 from autotune.comparison.result import Comparison
 from autotune.comparison.trace import Floats
 from search_spaces import registry
 
 _EXTRA = "plots"
-# Share of the runs within a band.
-_BAND = (0.25, 0.75)
 _COLUMNS = 4
 
 
 def write_plots(found: Comparison, folder: Path) -> list[Path]:
-    """Writes `curves.svg`, `spaces.svg` and, for three strategies or more, `ranks.svg`; returns their paths.
+    """Writes `curves`, `spaces` and, for three strategies or more, `ranks`, as SVG and as PDF; returns their paths.
 
     Raises:
         MissingDependency: matplotlib is not installed.
     """
     matplotlib = registry.optional("matplotlib", _EXTRA)
     figures = registry.optional("matplotlib.figure", _EXTRA)
-    drawn = {"curves.svg": _curves(found, figures), "spaces.svg": _by_space(found, figures)}
+    drawn = {"curves": _curves(found, figures), "spaces": _by_space(found, figures)}
     if len(found.ranks.mean) > 2:
-        drawn["ranks.svg"] = _ranks(found, figures)
+        drawn["ranks"] = _ranks(found, figures)
+    written = []
     # Words stay words, so that a picture can be searched, and equal figures give equal bytes.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "autotune"}):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "autotune", "pdf.fonttype": 42}):
         for name, figure in drawn.items():
-            figure.savefig(folder / name, format="svg", bbox_inches="tight", metadata={"Date": None})
-    return [folder / name for name in drawn]
-
-
-def _fractions(found: Comparison) -> Mapping[str, Mapping[str, Floats]]:
-    """Strategy -> space -> optimum over what a run holds after each measurement, shape (runs, trials)."""
-    rows: dict[str, dict[str, list[Floats]]] = {name: {} for name in found.strategies}
-    for trace in found.traces:
-        if not trace.error:
-            recording = found.yardsticks[trace.space].recording
-            rows[trace.strategy].setdefault(trace.space, []).append(recording.optimum / trace.values(recording))
-    return {name: {space: np.array(runs) for space, runs in spaces.items()} for name, spaces in rows.items()}
+            for form, undated in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+                path = folder / f"{name}.{form}"
+                figure.savefig(path, format=form, bbox_inches="tight", metadata=undated)
+                written.append(path)
+    return written
 
 
 def _curves(found: Comparison, figures: Any) -> Any:
     """Mean over the spaces of the median run, and of the quartiles."""
     figure = figures.Figure(figsize=(7, 4.5))
     axes = figure.add_subplot()
-    for number, (name, spaces) in enumerate(_fractions(found).items()):
-        quantiles = [np.mean([np.quantile(runs, q, axis=0) for runs in spaces.values()], axis=0) for q in (0.5, *_BAND)]
+    for number, (name, spaces) in enumerate(fractions(found).items()):
+        quantiles = [np.mean([np.quantile(runs, q, axis=0) for runs in spaces.values()], axis=0) for q in (0.5, *BAND)]
         _draw(axes, name, number, quantiles)
     _baseline(axes, np.mean([y.recording.optimum / y.median for y in found.yardsticks.values()], axis=0))
     axes.set(xlabel="measurements", ylabel="share of the optimum, median run (band: quartiles)")
@@ -65,12 +57,12 @@ def _by_space(found: Comparison, figures: Any) -> Any:
     columns = min(_COLUMNS, len(found.yardsticks))
     rows = -(-len(found.yardsticks) // columns)
     figure = figures.Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
-    fractions = _fractions(found)
+    by_strategy = fractions(found)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
     for axes, (space, yardstick) in zip(grid.flat, found.yardsticks.items(), strict=False):
-        for number, (name, spaces) in enumerate(fractions.items()):
+        for number, (name, spaces) in enumerate(by_strategy.items()):
             if space in spaces:
-                _draw(axes, name, number, [np.quantile(spaces[space], q, axis=0) for q in (0.5, *_BAND)])
+                _draw(axes, name, number, [np.quantile(spaces[space], q, axis=0) for q in (0.5, *BAND)])
         _baseline(axes, yardstick.recording.optimum / yardstick.median)
         axes.set_title(space, fontsize=8)
     for axes in grid.flat[len(found.yardsticks) :]:
@@ -93,7 +85,7 @@ def _baseline(axes: Any, fraction: Floats) -> None:
 def _ranks(found: Comparison, figures: Any) -> Any:
     """Mean ranks on a line; a bar joins strategies that Nemenyi's test does not tell apart (Demsar, JMLR 2006)."""
     ranks = sorted(found.ranks.mean.items(), key=lambda item: item[1])
-    bars = _alike([rank for _, rank in ranks], found.ranks.critical)
+    bars = alike([rank for _, rank in ranks], found.ranks.critical)
     figure = figures.Figure(figsize=(7, 1.2 + 0.25 * len(ranks) + 0.12 * len(bars)))
     axes = figure.add_subplot()
     for row, (name, rank) in enumerate(ranks):
@@ -111,13 +103,3 @@ def _ranks(found: Comparison, figures: Any) -> Any:
     axes.set_title(f"mean rank by score P over {found.trials} measurements; bars: not told apart at 5 %", fontsize=9)
     axes.spines[:].set_visible(False)
     return figure
-
-
-def _alike(ranks: list[float], critical: float) -> list[tuple[int, int]]:
-    """Widest groups, first and last place in the rising `ranks`, within the critical difference."""
-    groups: list[tuple[int, int]] = []
-    for first, rank in enumerate(ranks):
-        last = max(i for i, other in enumerate(ranks) if other - rank <= critical)
-        if last > first and (not groups or last > groups[-1][1]):
-            groups.append((first, last))
-    return groups

@@ -201,6 +201,17 @@ def test_on_a_gpu_it_tells_occupancy_and_waves_with_no_gpu_here(on_gpu):
     assert explained.roofline.roof.model == "NVIDIA H200"
 
 
+def test_an_operator_that_has_another_axis_since_derives_nothing(on_gpu):
+    task, record = on_gpu
+    fewer = replace(task.workload, axes=task.workload.axes[:3])
+    record = RunRecord(
+        **{f: getattr(record, f) for f in record.__struct_fields__} | {"task": replace(record.task, workload=fewer)}
+    )
+    explained = explain(log_of(ok(task.default, 3e-4), record=record))
+    assert explained.derived == {}
+    assert "has other axes since" in explained.missing
+
+
 def test_a_sketch_that_has_changed_since_derives_nothing(on_gpu):
     task, record = on_gpu
     old = replace(record.task, sketches={"triton.matmul_tiled": "older"})

@@ -96,6 +96,15 @@ def test_it_draws_curves_spaces_and_ranks(compare, tmp_path):
     for name in ("curves", "spaces", "ranks"):
         words = "".join(ET.parse(tmp_path / "out" / f"{name}.svg").getroot().itertext())
         assert "xgb" in words
+        assert (tmp_path / "out" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.skipif(not registry.available("jinja2"), reason="needs the extra report")
+def test_it_leaves_a_page(compare, tmp_path):
+    shown = compare().stdout
+    path = tmp_path / "out" / "comparison.html"
+    assert str(path) in shown
+    assert "xgb" in path.read_text()
 
 
 @pytest.mark.skipif(registry.available("matplotlib"), reason="matplotlib is here")
