@@ -17,6 +17,7 @@ _HOME = {
     "autotune.strategies.base": ("Result", "Strategy"),
     "autotune.task_options": ("TaskOptions", "make_task"),
     "autotune.tune": ("Outcome", "Settings"),
+    "autotune.trial_table": ("frame",),
     "autotune.tuned_log": ("Entry", "TunedLog", "read_tuned_log"),
     "cost_models.model": ("CostModel",),
     "search_spaces.errors": ("AutotuneError",),

@@ -30,7 +30,7 @@ def compile_only(task: Task, settings: Settings, console: Console, progress: Con
     """
     rng = np.random.default_rng(settings.seed)
     count = min(settings.trials, _MOST)
-    schedules = list(dict.fromkeys([task.default, *RANDOM(task.space, rng).ask(count)]))[:count]
+    schedules = list(dict.fromkeys([task.default, *settings.warm, *RANDOM(task.space, rng).ask(count)]))[:count]
     done: list[Built] = []
     steps = iter(track(schedules, f"compiling for {task.target}", console=progress, transient=True))
 

@@ -23,6 +23,7 @@ EXPORTERS = "autotune.exporters"
 SIDE_FILE = "provenance.json"
 SCHEMA = "export/1"
 _FOREIGN = "it was measured on a device of another arch than the target's"
+_UNVERIFIED = "it was imported and nobody verified it: 'autotune verify LOG --out VERIFIED.json' does"
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ def chosen(entries: Sequence[Entry], exporter: Exporter, operators: Sequence[str
     for entry in best_entries(entries):
         try:
             winner = recall(entry, operators)
-            reason = _FOREIGN if entry.foreign else exporter.why_not(winner)
+            reason = _UNVERIFIED if entry.unverified else _FOREIGN if entry.foreign else exporter.why_not(winner)
         except AutotuneError as error:
             reason, winner = str(error), None
         if winner is not None and reason is None:

@@ -22,9 +22,9 @@ _SOFTWARE: Mapping[str, tuple[str, ...]] = {
     "llvm": ("kernel-autotune", "apache-tvm", "apache-tvm-ffi", "numpy"),
     "cuda": ("kernel-autotune", "apache-tvm", "apache-tvm-ffi", "triton", "torch"),
 }
+_DEVICE, _ARCH = "device ", "device arch"
 # Fields in which a record must agree before it may be used at all; the winner's own sketch is another one.
-_BINDING = frozenset(("operator", "axes", "dtype", "tensors", "target", "device kind", "device arch"))
-_DEVICE = "device "
+_BINDING = frozenset(("operator", "axes", "dtype", "tensors", "target", "device kind", _ARCH))
 
 
 class Reading(StrEnum):
@@ -171,8 +171,11 @@ def judge(entry: Entry, here: Identity, policy: Reading) -> Judgement:
     Raises:
         OtherIdentity: The policy is REFUSE and something differs.
     """
-    sketch = f"{SKETCH} {str(entry.schedule[SKETCH]).partition('/')[0]}"
-    found = _differences(identity_of(entry), here, _BINDING | {sketch})
+    binding = _BINDING | {f"{SKETCH} {str(entry.schedule[SKETCH]).partition('/')[0]}"}
+    if entry.unverified:
+        # Not every format says what a CPU's arch was; a GPU's is that of the target, which binds.
+        binding -= {_ARCH}
+    found = _differences(identity_of(entry), here, binding)
     if policy is Reading.REFUSE and found:
         raise OtherIdentity(
             f"{entry.task.workload} for {entry.task.target} was recorded elsewhere: {'; '.join(map(str, found))}",

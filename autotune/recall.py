@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autotune.devices.base import DeviceInfo
 from autotune.tuned_log import Entry
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, BadLog, InvalidSchedule
@@ -70,7 +71,11 @@ def recall(entry: Entry, operators: Sequence[str] = ()) -> Winner:
 
 def recorded_hardware(entry: Entry, target: Target, workload: Workload) -> Hardware:
     """The hardware that the entry's space was made for; of no roofline, which no schedule depends on."""
-    device = entry.device
+    return hardware_of(entry.device, target, workload)
+
+
+def hardware_of(device: DeviceInfo, target: Target, workload: Workload) -> Hardware:
+    """The hardware that a space is made for on a device that need not be here; of no roofline."""
     if target.kind == "cuda":
         return cuda_hardware(target.arch, device.name)
     endless = {"float32": float("inf"), workload.dtype: float("inf")}

@@ -153,8 +153,8 @@ class RunRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="run"):
 class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
     """One trial; `samples` in seconds, present if and only if the status is ok.
 
-    `chooser` is the part of the strategy that asked for it, "" where it does not tell; `predicted` the seconds that
-    the cost model then expected, None where it had no expectation.
+    `chooser` is the part of the strategy that asked for it, "warm_start" where a file proposed it, "" where neither
+    tells; `predicted` the seconds that the cost model then expected, None where it had no expectation.
     """
 
     run: str

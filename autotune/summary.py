@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autotune.clock import now
+from autotune.cost import cost_line, cost_of, search_seconds
 from autotune.display import duration, pretty_json, rate, titled
 from autotune.race import RaceResult
 from autotune.records import RaceRecord, Ratio
@@ -25,6 +26,8 @@ def verdict(entry: Entry) -> str:
     """What may be said of the winner against the untuned default."""
     if entry.race_failed:
         return f"not raced against the default: the final race was given up, {entry.race_failed}"
+    if entry.unverified:
+        return "not raced against the default: it was measured elsewhere, by another tuner"
     if not entry.raced:
         return "not raced against the default: the run was stopped before its final race"
     if entry.over_default is None:
@@ -41,9 +44,9 @@ def print_entry(console: Console, entry: Entry) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row("schedule", str(Schedule.from_json(entry.schedule)))
-    table.add_row(
-        "time", f"{duration(entry.seconds)}, {rate(*work, entry.seconds)}, {entry.roofline:.1%} of the roofline"
-    )
+    # Of a device that is not here nobody knows the roof.
+    share = "" if entry.unverified else f", {entry.roofline:.1%} of the roofline"
+    table.add_row("time", f"{duration(entry.seconds)}, {rate(*work, entry.seconds)}{share}")
     table.add_row("against", verdict(entry))
     if entry.over_library is not None:
         library = entry.seconds * entry.over_library.times
@@ -59,6 +62,9 @@ def print_entry(console: Console, entry: Entry) -> None:
         )
     if entry.foreign:
         table.add_row("foreign", f"measured on {entry.device.arch}: no result for {entry.task.target}")
+    if entry.source:
+        state = "not verified here" if entry.unverified else "verified since"
+        table.add_row("imported", f"from {entry.source}, {state}")
     console.print(titled(str(entry.task.workload), f" for {entry.task.target} on {entry.device.name}"))
     console.print(table)
 
@@ -76,6 +82,8 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         f"tuned log  {outcome.tuned_log}",
         f"journal    {outcome.journal}",
     ]
+    spent = search_seconds(outcome.journal)[outcome.log.runs[-1].task.key]
+    lines.append(f"cost       {cost_line(cost_of(outcome.log, spent))}")
     if outcome.race is not None:
         lines += _race_remarks(outcome.race) + _check_remarks(outcome.log.races[-1])
     if outcome.stopped:

@@ -38,6 +38,7 @@ from cost_models.features import Features
 from cost_models.model import CostModel
 from search_spaces import registry
 from search_spaces.errors import MissingDependency, NothingValid, OtherIdentity
+from search_spaces.schedule import Schedule
 from search_spaces.task import Task
 
 STRATEGIES = "autotune.strategies"
@@ -65,6 +66,7 @@ class Settings:
         race: Whether the finalists are raced in the end.
         prior: What strategies know that use a prior: "shipped", "none" or a file.
         sanitize: Tools of compute-sanitizer that finalists are run under; () for none.
+        warm: Schedules measured right after the default.
     """
 
     strategy: str = "hybrid"
@@ -79,6 +81,11 @@ class Settings:
     race: bool = True
     prior: str = SHIPPED
     sanitize: tuple[str, ...] = ()
+    warm: tuple[Schedule, ...] = ()
+
+
+class StoppedTooEarly(NothingValid):
+    """The user stopped a search before any schedule was verified."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,7 @@ class Outcome:
         stopped: Whether the user stopped it.
         journal: The journal's path.
         tuned_log: The tuned log's path.
+        interrupted: Whether the user asked to stop at any time, be it when the search was over.
     """
 
     log: RunLog
@@ -110,6 +118,7 @@ class Outcome:
     stopped: bool
     journal: Path
     tuned_log: Path
+    interrupted: bool = False
 
 
 def tune(
@@ -187,7 +196,7 @@ def _plan(
 def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: Callable[[], object] | None) -> Outcome:
     """Search, race and tuned log, once everything is composed."""
     before = len(known.trials)
-    loop = SearchLoop(plan, task.default, known)
+    loop = SearchLoop(plan, task.default, known, settings.warm)
     if not plan.waves:
         loop.begin()
     device = plan.measurer.device()
@@ -218,6 +227,7 @@ def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: 
         build_seconds=plan.measurer.occupation.build,
         device_seconds=plan.measurer.occupation.device,
         stopped=stopped,
+        interrupted=plan.stop(),
         journal=plan.journal.path,
     )
 
@@ -272,7 +282,7 @@ def _final_race(plan: Search, known: RunLog, task: Task, settings: Settings, *, 
     """The race; none where none is wanted, the user stopped the search or it did not end."""
     if stopped:
         if known.best is None:
-            raise NothingValid("stopped before any schedule was verified", "resume it to go on")
+            raise StoppedTooEarly("stopped before any schedule was verified", "resume it to go on")
         return None
     if not settings.race:
         return None
@@ -311,7 +321,7 @@ def _run_record(plan: Search, task: Task, settings: Settings, device: DeviceInfo
         operations=cost.operations,
         bytes=cost.bytes,
         identity=Identity.of(data, device, environment, settings.policy).fingerprint,
-        roof=Roof.of(task.hardware, task.workload.dtype),
+        roof=Roof.of(task.hardware, task.operator.arithmetic(task.workload)),
         prior=prior_name(settings.prior) if plan.strategy.uses_prior else NONE,
     )
 

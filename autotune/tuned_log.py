@@ -25,7 +25,7 @@ FILE = "tuned-log.json"
 # Largest file that is read: thousands of entries.
 MOST_BYTES = 64 * 1024 * 1024
 _LONGEST_NAME = 4096
-_RUNNERS_UP = 4
+RUNNERS_UP = 4
 
 
 class RunnerUp(msgspec.Struct, frozen=True):
@@ -62,6 +62,8 @@ class Entry(msgspec.Struct, frozen=True):
         seed: Its seed.
         identity: Fingerprint of everything that the times depend on.
         runners_up: The next fastest, fastest first: on another device one of them may be faster.
+        source: The file of another tuner that it was imported from, "" where this project found it.
+        held: Whether `verify` has measured an imported one since: device, software and times are then of that.
     """
 
     task: TaskData
@@ -87,6 +89,13 @@ class Entry(msgspec.Struct, frozen=True):
     identity: str = ""
     runners_up: tuple[RunnerUp, ...] = ()
     race_failed: str = ""
+    source: str = ""
+    held: bool = False
+
+    @property
+    def unverified(self) -> bool:
+        """Whether nobody has verified it: its schedule may be wrong, and its times of anything."""
+        return bool(self.source) and not self.held
 
 
 class TunedLog(msgspec.Struct, frozen=True):
@@ -149,7 +158,7 @@ def _runners_up(log: RunLog, winner: Schedule, *, raced: bool) -> tuple[RunnerUp
     else:
         times = {s: m.seconds for s, m in log.trials.items() if m.status is Status.OK}
     others = sorted((seconds, i, s) for i, (s, seconds) in enumerate(times.items()) if s != winner)
-    return tuple(RunnerUp(dict(s.items), seconds) for seconds, _, s in others[:_RUNNERS_UP])
+    return tuple(RunnerUp(dict(s.items), seconds) for seconds, _, s in others[:RUNNERS_UP])
 
 
 def entries_of(path: Path) -> list[Entry]:
@@ -173,7 +182,7 @@ def entry_key(entry: Entry) -> EntryKey:
 
 
 def best_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The best entry of each workload, target and device: raced before not raced, then the fastest.
+    """The best entry of each workload, target and device: verified before not, raced before not, then the fastest.
 
     Times of different spaces are comparable, those of different devices are not. In the order in which they
     occur first.
@@ -181,9 +190,13 @@ def best_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     best: dict[EntryKey, Entry] = {}
     for entry in entries:
         key = entry_key(entry)
-        if key not in best or (entry.raced, -entry.seconds) > (best[key].raced, -best[key].seconds):
+        if key not in best or _rank(entry) > _rank(best[key]):
             best[key] = entry
     return tuple(best.values())
+
+
+def _rank(entry: Entry) -> tuple[bool, bool, float]:
+    return not entry.unverified, entry.raced, -entry.seconds
 
 
 def write_tuned_log(folder: Path, logs: Sequence[RunLog]) -> Path:
@@ -254,7 +267,7 @@ def _require_sound(entry: Entry) -> None:
         ValueError: A time that cannot be, a workload that names an axis twice, or a name that no line can show.
         InvalidSchedule: A schedule that starts with no sketch.
     """
-    named = (entry.task, entry.device, entry.schedule, [r.schedule for r in entry.runners_up])
+    named = (entry.task, entry.device, entry.source, entry.schedule, [r.schedule for r in entry.runners_up])
     if not all(text.isprintable() and len(text) <= _LONGEST_NAME for text in _texts(msgspec.to_builtins(named))):
         raise ValueError("a name in it is too long or holds control characters")
     for times in ((entry.seconds,), entry.samples, tuple(r.seconds for r in entry.runners_up)):

@@ -23,6 +23,8 @@ from cost_models.model import CostModel
 from search_spaces.errors import NothingValid
 from search_spaces.space import Schedule
 
+# What is written down as the chooser of a schedule that another tuner's file proposed.
+WARM_START = "warm_start"
 _POLL_SECONDS = 0.25
 # The model is fitted anew when it has so much more to learn from.
 _NEWS = 0.02
@@ -141,11 +143,13 @@ class SearchLoop:
         plan: Parts of the search.
         default: Candidate 0, measured first.
         known: Trials of earlier runs of the same task; none of them is measured again, new ones are added.
+        warm: Schedules measured right after the default, whatever the strategy asks for.
     """
 
-    def __init__(self, plan: Search, default: Schedule, known: RunLog) -> None:
+    def __init__(self, plan: Search, default: Schedule, known: RunLog, warm: Sequence[Schedule] = ()) -> None:
         self._plan = plan
-        self._default = default
+        self._warm = frozenset(warm) - {default}
+        self._first = list(dict.fromkeys((default, *warm)))
         self._known = known
         self._asked = 0
         self._done = 0
@@ -155,15 +159,15 @@ class SearchLoop:
         self._expected: dict[Schedule, float | None] = {}
 
     def begin(self) -> None:
-        """Tells what is known and submits the default and the first schedules."""
+        """Tells what is known and submits the default, the warm starts and the first schedules."""
         plan, known = self._plan, self._known
-        plan.strategy.seen.add(self._default)
+        plan.strategy.seen.update(self._first)
         plan.measurer.recall(known.trials.values())
         if plan.waves:
-            self._start_wave([self._default])
+            self._start_wave(self._first)
         else:
             self._tell([Result(m.schedule, m.seconds) for m in known.trials.values()])
-            self._submit([s for s in [self._default] if s not in known.trials])
+            self._submit([s for s in self._first if s not in known.trials])
         self._refill()
 
     def run(self) -> None:
@@ -183,7 +187,8 @@ class SearchLoop:
     def _record(self, measurement: Measurement) -> Result:
         plan, known = self._plan, self._known
         known.trials[measurement.schedule] = measurement
-        chooser = plan.strategy.chooser_of(measurement.schedule) or ""
+        warm = WARM_START if measurement.schedule in self._warm else ""
+        chooser = plan.strategy.chooser_of(measurement.schedule) or warm
         trial = len(known.trials) - 1
         expected = self._expected.pop(measurement.schedule, None)
         plan.journal.append(TrialRecord.of(plan.run, trial, plan.budget.elapsed, measurement, chooser, expected))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
 from autotune.device_here import device_here
 from autotune.devices.cpu import usable_cores
 from autotune.environment import read_environment
@@ -72,6 +74,7 @@ class Verified:
         over_default: How many times faster than the untuned default here; None where it is the default, or that failed.
         fastest: The fastest of the schedules verified; None where none was timed.
         fastest_over_default: The same of that one.
+        held: The winner as it was measured here; None where it does not hold.
     """
 
     entry: Entry
@@ -82,6 +85,7 @@ class Verified:
     over_default: Ratio | None = None
     fastest: Schedule | None = None
     fastest_over_default: Ratio | None = None
+    held: Entry | None = None
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,14 @@ class Case:
         task: Its task here; None where that cannot be made.
         judgement: How its identity compares.
         failed: The end of it, where it is not to be measured.
+        here: The identity that measuring it here has; None where there is no task.
     """
 
     entry: Entry
     task: Task | None
     judgement: Judgement | None
     failed: Verified | None = None
+    here: Identity | None = None
 
     def ended(self, state: State, why: str) -> Verified:
         """This case without a time."""
@@ -133,7 +139,7 @@ def _prepared(entry: Entry, rules: Rules, scratch: Path) -> Case:
             ) from error
         return Case(entry, None, None, Verified(entry, State.INVALID, str(error)))
     here = Identity.of(data, device, read_environment(tool_versions(task)), entry.policy)
-    case = Case(entry, task, judge(entry, here, rules.policy))
+    case = Case(entry, task, judge(entry, here, rules.policy), here=here)
     why_not = task.space.why_not(Schedule.from_json(entry.schedule))
     assert case.judgement is not None
     if not case.judgement.allowed:
@@ -223,4 +229,32 @@ def _decided(case: Case, rules: Rules, trials: dict[Schedule, Measurement], race
         state, why = State.SLOWER, f"takes {seconds / entry.seconds - 1.0:.1%} longer than recorded"
     elif over is None:
         why = "it is the untuned default" if is_default else "the untuned default itself failed"
-    return Verified(entry, state, why, case.judgement, seconds, over, fastest, best_over)
+    held = _held(case, trials[winner], times, over) if state is State.HOLDS else None
+    return Verified(entry, state, why, case.judgement, seconds, over, fastest, best_over, held)
+
+
+def _held(case: Case, trial: Measurement, times: Sequence[float], over: Ratio | None) -> Entry:
+    """The entry with what was measured here in the place of what was recorded; where it is from stays said."""
+    assert case.task is not None
+    assert case.here is not None
+    seconds = statistics.median(times)
+    return msgspec.structs.replace(
+        case.entry,
+        task=TaskData.of(case.task),
+        device=case.here.device,
+        foreign=not case.task.target.runs_on(case.here.device.arch),
+        environment=read_environment(tool_versions(case.task)),
+        seconds=seconds,
+        samples=tuple(times),
+        raced=True,
+        race_failed="",
+        over_default=over,
+        over_library=None,
+        library="",
+        roofline=case.task.floor_seconds / seconds,
+        resources=trial.resources,
+        binary=trial.binary,
+        identity=case.here.fingerprint,
+        runners_up=(),
+        held=True,
+    )

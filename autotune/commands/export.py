@@ -32,6 +32,7 @@ def command(logs: tuple[Path, ...], form: str, out: Path, operators: tuple[str, 
     inductor       lookup table of torch.compile's matrix products
     artifact       compiled kernels: a cubin with launch data, or a shared object
     c-header       constants a device, for CUDA C++ at compile time
+    wisdom         Kernel Launcher's files, for CUDA C++ at run time; read again by its rules, not by itself
     kernel-tuner   results that kernel_tuner.integration reads, the best of each problem size
 
     \b

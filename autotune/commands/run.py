@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from autotune.compile_only import compile_only
 from autotune.devices.cpu import usable_cores
 from autotune.display import ProgressLine, output, progress_output
 from autotune.environment import tracking_uri
+from autotune.importing import proposals_in
 from autotune.measurement import Policy
 from autotune.prior.choosing import SHIPPED, prior_file
 from autotune.records import RunRecord
@@ -23,11 +25,15 @@ from autotune.summary import outcome_json, print_outcome
 from autotune.task_options import TaskOptions, make_task, on_device, require_device, task_options
 from autotune.tracking.follower import EXPERIMENT, following, store_uri
 from autotune.tune import STRATEGIES, Settings, tune, usable_task
+from autotune.warm_start import warm_schedules
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, ExitCode
+from search_spaces.schedule import Schedule
 from search_spaces.task import Task
 
 _TRIALS = {"llvm": 64, "cuda": 512}
+# Schedules of a warm start at most, and no more than a quarter of the trials.
+_MOST_WARM = 16
 
 
 def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -39,6 +45,13 @@ def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> l
 @click.option("--strategy", shell_complete=_strategy_names, help="What searches.  [default: hybrid]")
 @click.option(
     "--prior", metavar="WHICH", help="What was learnt of other tasks: shipped, none or a file.  [default: shipped]"
+)
+@click.option(
+    "--warm-start",
+    "warm_start",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help="Measure what others found good first: what 'autotune import' wrote or reads, a tuned log, a recording.",
 )
 @click.option("--trials", type=click.IntRange(min=1), help="Trials in all.  [default: 64 on a CPU, 512 on a GPU]")
 @click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="Time limit of the search.")
@@ -91,6 +104,7 @@ class RunOptions:
 
     strategy: str | None
     prior: str | None
+    warm_start: Path | None
     trials: int | None
     minutes: float | None
     seed: int | None
@@ -131,7 +145,7 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     task, left_out = usable_task(task)
     for reason in left_out:
         progress.print(f"going on without some sketches: {reason}")
-    settings = _settings(task, options, earlier)
+    settings = replace(_settings(task, options, earlier), warm=_warm(task, options, progress.print))
     if options.strategy is None and not registry.available("xgboost"):
         progress.print("going on with strategy evolutionary: xgboost is not installed; pip install xgboost-cpu")
         settings = replace(settings, strategy="evolutionary")
@@ -159,6 +173,19 @@ def _tune(task: Task, settings: Settings, folder: Path, options: RunOptions, pro
         if store is not None:
             output().print(f"mlflow     {store}, experiment {options.experiment}", soft_wrap=True)
     return ExitCode.INTERRUPTED if outcome.stopped else ExitCode.OK
+
+
+def _warm(task: Task, options: RunOptions, say: Callable[[str], object]) -> tuple[Schedule, ...]:
+    """The first schedules, a few of them; said are their number and what became of the other proposals."""
+    if options.warm_start is None:
+        return ()
+    proposals = proposals_in(options.warm_start)
+    trials = options.trials or _TRIALS[task.target.kind]
+    schedules, reasons = warm_schedules(task, proposals, max(1, min(_MOST_WARM, trials // 4)))
+    for reason in reasons:
+        say(f"left out of the warm start: {reason}")
+    say(f"starting from {len(schedules)} schedules that {len(proposals)} proposals in {options.warm_start} gave")
+    return tuple(schedules)
 
 
 def _require_sanitizer(names: TaskOptions, options: RunOptions) -> None:

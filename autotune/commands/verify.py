@@ -14,7 +14,7 @@ from autotune.environment import calm_thread_pools
 from autotune.identity import Reading
 from autotune.sanitizer import find_sanitizer, parse_tools
 from autotune.summary import interval
-from autotune.tuned_log import entries_of
+from autotune.tuned_log import entries_of, write_entries
 from autotune.verification import Rules, State, Verified, prepare, verify
 from search_spaces.errors import ExitCode, NothingValid
 from search_spaces.space import Schedule
@@ -53,12 +53,20 @@ _MOST_DIFFERENCES = 4
     metavar="[TOOL,...]",
     help="Run them under compute-sanitizer: memcheck, racecheck, initcheck, synccheck; CUDA only, slow.",
 )
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A tuned log of the winners that hold, as measured here; what was imported is verified from then on.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(log: Path, policy: str, top: int, tolerance: float, sanitize: str | None, as_json: bool) -> int:
+def command(
+    log: Path, policy: str, top: int, tolerance: float, sanitize: str | None, out: Path | None, as_json: bool
+) -> int:
     """Measure the winners of a tuned log, journal or run again; exit code 8 unless all of them hold.
 
     \b
     autotune verify autotune-runs/FOLDER/tuned-log.json --policy exact
+    autotune verify imported/tuned-log.json --out verified.json
     """
     entries = entries_of(log)
     if not entries:
@@ -73,6 +81,8 @@ def command(log: Path, policy: str, top: int, tolerance: float, sanitize: str | 
         if case.failed is None:
             progress.print(f"measuring {case.entry.task.workload} for {case.entry.task.target}")
         results.append(verify(case, rules, progress.print))
+    if out is not None:
+        write_entries(out, [r.held for r in results if r.held is not None])
     if as_json:
         rows = [_row(r) for r in results]
         sys.stdout.write(pretty_json(rows) + "\n")

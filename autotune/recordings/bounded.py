@@ -37,8 +37,8 @@ def unpacked(path: Path) -> bytes:
 
 
 @contextmanager
-def faults_as_bad_log(path: Path, what: str) -> Iterator[None]:
-    """Turns whatever reading a damaged or foreign file raises into one line.
+def faults_as_bad_log(path: Path, what: str, hint: str = "name a recording") -> Iterator[None]:
+    """Turns whatever reading a damaged or foreign file raises into one line that any terminal can show.
 
     Raises:
         BadLog: It is no `what`.
@@ -49,8 +49,9 @@ def faults_as_bad_log(path: Path, what: str) -> Iterator[None]:
         raise
     except (OSError, EOFError, zlib.error, msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        said = " ".join(str(reason).split())[:300] or type(error).__name__
-        raise BadLog(f"{path} is no {what} ({said})", "name a recording") from error
+        text = "".join(c if c.isprintable() else " " for c in str(reason))
+        said = " ".join(text.split())[:300] or type(error).__name__
+        raise BadLog(f"{path} is no {what} ({said})", hint) from error
 
 
 def write_whole(path: Path, data: bytes) -> None:

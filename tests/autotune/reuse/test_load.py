@@ -92,7 +92,7 @@ def test_flags_that_no_shape_tells_are_named(log):
 @pytest.mark.parametrize(
     ("shapes", "dtype", "why"),
     [
-        (((64, 128), (128, 32)), np.float32, "tuned: matmul M=64,N=96,K=128 float32"),
+        (((64, 128), (128, 32)), np.float32, "tuned: matmul M=64,N=96,K=128,trans_b=0 float32"),
         (((64, 128), (128, 96)), np.float16, "float16 64x128"),
         (((64, 128),), np.float32, "was not tuned"),
     ],

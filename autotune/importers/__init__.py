@@ -1,0 +1,1 @@
+"""Files of other tuners, one module a format."""
