@@ -1,10 +1,11 @@
 # make run   tunes a matmul on this CPU, installing what it needs first
 # make test  runs all tests
+# make docs  builds the documentation into site/
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint wheel clean
+.PHONY: run test lint docs wheel clean
 
 run: $(VENV)/core.done
 	$(BIN)/autotune run --op matmul --target llvm
@@ -17,6 +18,9 @@ lint: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/dev.done
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Builds the wheel, installs it into a clean environment and uses it from /, where the checkout cannot help.
 wheel: $(VENV)/dev.done
