@@ -69,13 +69,28 @@ def _print_scores(console: Console, found: Comparison, kind: str) -> None:
 
 
 def _score(estimate: Estimate) -> str:
-    (low, high), (least, most) = estimate.over_repeats, estimate.over_spaces
-    return f"{estimate.value:.3f} [{low:.3f} {high:.3f}] {{{least:.2f} {most:.2f}}}"
+    return " ".join(
+        [
+            f"{estimate.value:.3f}",
+            *(f"[{low:.3f} {high:.3f}]" for low, high in _known(estimate.over_repeats)),
+            *(f"{{{least:.2f} {most:.2f}}}" for least, most in _known(estimate.over_spaces)),
+        ]
+    )
 
 
 def _share(estimate: Estimate) -> str:
-    (low, high), (least, most) = estimate.over_repeats, estimate.over_spaces
-    return f"{estimate.value:.1%} [{100 * low:.0f} {100 * high:.0f}] {{{100 * least:.0f} {100 * most:.0f}}}"
+    return " ".join(
+        [
+            f"{estimate.value:.1%}",
+            *(f"[{100 * low:.0f} {100 * high:.0f}]" for low, high in _known(estimate.over_repeats)),
+            *(f"{{{100 * least:.0f} {100 * most:.0f}}}" for least, most in _known(estimate.over_spaces)),
+        ]
+    )
+
+
+def _known(interval: tuple[float, float]) -> list[tuple[float, float]]:
+    """The interval, where there is one: of one repeat or one space there is none."""
+    return [] if any(map(math.isnan, interval)) else [interval]
 
 
 def _print_end(console: Console, found: Comparison) -> None:

@@ -1,6 +1,6 @@
 """Exported Triton configurations in any `@triton.autotune` kernel, with no benchmark.
 
-tuned = TunedConfigs.read("exported/triton-configs.json", "matmul", names={"GROUP_M": "group"}, fixed={"trans_b": 0})
+tuned = TunedConfigs.read("exported/triton-configs.json", "matmul", names={"GROUP_M": "group"})
 
 @triton.autotune(configs=CONFIGS, key=["M", "N", "K"], **tuned.autotune_options())
 @triton.jit

@@ -53,6 +53,18 @@ def test_one_strategy_is_shown_without_tests(compare):
     assert "mean ranks" not in shown
 
 
+def test_one_space_has_no_interval_over_spaces_and_one_repeat_none_at_all(folder, tmp_path):
+    space = next(iter(sorted(folder.iterdir())))
+    words = ["--strategies", "random", "--on", str(space), "--budgets", "8", "--jobs", "1", "--repeats"]
+    for repeats, brackets in (("2", "["), ("1", "")):
+        words_out = [*words, repeats, "--out", str(tmp_path / repeats)]
+        shown = CliRunner().invoke(command, words_out, catch_exceptions=False, standalone_mode=False).stdout
+        (row,) = [line for line in shown.splitlines() if line.startswith("random") and "%" in line][:1]
+        assert "nan" not in row
+        assert "{" not in row
+        assert ("[" in row) == bool(brackets)
+
+
 def test_a_crash_is_told_and_left_out(compare, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("from autotune.strategies.random import RandomSearch\nclass Mine(RandomSearch):\n    ask = None\n")

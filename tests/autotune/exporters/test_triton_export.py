@@ -21,7 +21,6 @@ from triton.runtime.driver import driver  # noqa: E402
 tuned = load_file(Path(__file__).parents[2] / "support" / "tuned.py")
 kernels = pytest.importorskip("search_spaces.kernels.matmul")
 SHAPE = {"M": 1024, "N": 512, "K": 256}
-PRODUCT = {"fixed": {"trans_b": 0}}
 PLAIN = {"BATCH": 1, "TRANS_B": False, "SCALED": False, "BIAS": False, "RESIDUAL": False, "ACTIVATION": 0, "PROMOTE": 0}
 
 
@@ -56,7 +55,7 @@ def autotuner(path, monkeypatch, *, tunable=("BLOCK_M", "BLOCK_N", "BLOCK_K", "S
     """Our kernel under Triton's Autotuner, with two configurations of its own, and what it is launched with."""
     launched, notices = [], []
     dummies = [triton.Config(dict.fromkeys(tunable, value)) for value in (16, 32)]
-    options = TunedConfigs.read(path, "matmul", **PRODUCT, notice=notices.append, **o).autotune_options()
+    options = TunedConfigs.read(path, "matmul", notice=notices.append, **o).autotune_options()
     tuner = triton.autotune(configs=dummies, key=["M", "N", "K"], **options)(kernels.tiled)
     monkeypatch.setattr(kernels.tiled, "run", lambda *a, **k: launched.append(k), raising=False)
     return tuner, launched, notices
@@ -102,7 +101,7 @@ def test_without_the_nearest_an_untuned_shape_is_benchmarked_as_ever(exported, m
 def test_the_nearest_of_several_is_taken(entry, tmp_path):
     other = tuned.entry_on(tuned.H200, "matmul", "triton.matmul_tiled", axes={"M": 64, "N": 64, "K": 64}, seed=9)
     export([entry, other], "triton", tmp_path / "out")
-    configs = TunedConfigs.read(tmp_path / "out" / FILE, "matmul", **PRODUCT, notice=lambda _: None)
+    configs = TunedConfigs.read(tmp_path / "out" / FILE, "matmul", notice=lambda _: None)
     dummy = [triton.Config({"BLOCK_M": 1})]
     for shape, near in (({"M": 100, "N": 60, "K": 64}, other), ({"M": 2048, "N": 512, "K": 256}, entry)):
         assert configs.chosen(dummy, shape).kwargs == {"BLOCK_M": near.schedule["block_m"]}
@@ -118,7 +117,7 @@ def test_other_names_are_said_once(exported, monkeypatch):
 
 def test_a_kernel_that_tunes_something_else_keeps_its_own(exported):
     notices = []
-    configs = TunedConfigs.read(exported, "matmul", **PRODUCT, notice=notices.append)
+    configs = TunedConfigs.read(exported, "matmul", notice=notices.append)
     assert configs.chosen([triton.Config({"SPLIT_K": 2})], SHAPE) is None
     assert configs.chosen([triton.Config({"BLOCK_M": 2})], {"M": 1, "N": 1}) is None
     assert "SPLIT_K" in notices[0]
@@ -132,14 +131,14 @@ def test_another_arch_gets_none(exported):
 
     driver.set_active(Other())
     notices = []
-    configs = TunedConfigs.read(exported, "matmul", **PRODUCT, notice=notices.append)
+    configs = TunedConfigs.read(exported, "matmul", notice=notices.append)
     assert configs.chosen([triton.Config({"BLOCK_M": 2})], SHAPE) is None
     assert "arch" in notices[0]
 
 
 def test_another_device_of_the_arch_is_said(exported):
     notices = []
-    configs = TunedConfigs.read(exported, "matmul", **PRODUCT, notice=notices.append, device="NVIDIA H100 PCIe")
+    configs = TunedConfigs.read(exported, "matmul", notice=notices.append, device="NVIDIA H100 PCIe")
     assert configs.chosen([triton.Config({"BLOCK_M": 2})], SHAPE) is not None
     assert "tuned on NVIDIA H200" in notices[0]
 
