@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 
@@ -29,6 +27,7 @@ from autotune.race import RaceResult
 from autotune.records import SCHEMA, GivenUpRecord, Roof, RunRecord, TaskData
 from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.scratch import scratch_folder
+from autotune.stopping import stop_on_signals
 from autotune.strategies.base import Aids, Strategy
 from autotune.toolchain import tool_versions
 from autotune.tuned_log import Entry, entry_of, write_tuned_log
@@ -143,7 +142,7 @@ def tune(
     calm_thread_pools()
     program = find_sanitizer() if settings.sanitize else None
     budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
-    with Journal(folder) as journal, _stop_on_signals() as stop, scratch_folder() as scratch:
+    with Journal(folder) as journal, stop_on_signals() as stop, scratch_folder() as scratch:
         queue = Queue(settings.wait, partial(_notice, trackers), stop)
         with closing(Measurer(task, settings.policy, scratch, settings.jobs, queue, settings.device)) as measurer:
             known = known_trials(folder, task)
@@ -324,21 +323,3 @@ def _run_record(plan: Search, task: Task, settings: Settings, device: DeviceInfo
         roof=Roof.of(task.hardware, task.operator.arithmetic(task.workload)),
         prior=prior_name(settings.prior) if plan.strategy.uses_prior else NONE,
     )
-
-
-@contextmanager
-def _stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C or SIGTERM asks the search to stop; a second Ctrl-C interrupts at once."""
-    asked = False
-
-    def ask(_: int, __: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    previous = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -133,12 +133,14 @@ class Product(Operator):
             return value if value.dtype == "float32" else value.astype("float32")
 
         def product(b: Any, name: str) -> Any:
-            def term(*at: Any) -> Any:
-                *outer, i, j = at
+            def term(i: Any, j: Any, *outer: Any) -> Any:
                 right = (*outer, j, r) if form.trans_b else (*outer, r, j)
                 return te.sum(wide(a[(*outer, i, r)]) * wide(b[right]), axis=r)
 
-            return te.compute(shape, term, name=name)
+            # TVM names the loops, and so the knobs, by the parameters.
+            if form.batched:
+                return te.compute(shape, lambda n, i, j: term(i, j, n), name=name)
+            return te.compute(shape, lambda i, j: term(i, j), name=name)  # noqa: PLW0108
 
         if form.plain and dtype == "float32":
             return (*given, product(rest[0], "C"))

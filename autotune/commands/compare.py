@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from autotune.comparison.files import as_json, write_files
-from autotune.comparison.grid import cells_of, run_cells
+from autotune.comparison.grid import Stopped, cells_of, run_cells
 from autotune.comparison.page import comparison_page
 from autotune.comparison.plots import write_plots
 from autotune.comparison.progress import CellProgress
@@ -19,6 +19,7 @@ from autotune.devices.cpu import usable_cores
 from autotune.display import output, progress_output
 from autotune.prior.choosing import NONE
 from autotune.reporting.page import write_page
+from autotune.stopping import stop_on_signals
 from autotune.tune import WAVE
 from search_spaces.errors import AutotuneError, ExitCode, MissingDependency
 
@@ -95,9 +96,9 @@ def command(
     spaces = find_spaces(places, _FOLDER)
     cells = cells_of(strategies, spaces, range(seed, seed + repeats), trials=budgets[-1], batch=batch, prior=prior)
     try:
-        with CellProgress(progress_output(quiet)) as progress:
-            traces = run_cells(cells, out, jobs or usable_cores(), progress.searched)
-    except KeyboardInterrupt:
+        with stop_on_signals() as stop, CellProgress(progress_output(quiet)) as progress:
+            traces = run_cells(cells, out, jobs or usable_cores(), progress.searched, stop)
+    except (Stopped, KeyboardInterrupt):
         progress_output(quiet).print(f"stopped; the same command goes on from what is in {out}")
         return ExitCode.INTERRUPTED
     progress_output(quiet).print(f"scoring {len(traces)} searches")

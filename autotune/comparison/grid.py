@@ -28,6 +28,7 @@ Watch = Callable[[Trace, int, int], None]
 FILE = "cells.jsonl"
 # A single search that takes longer than this is hung.
 _LONGEST = 3600.0
+_POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ class Cell:
         """Equal for cells that must give the same trace."""
         names = (self.strategy, self.source, self.space.name, self.space.digest)
         return digest([*names, self.seed, self.trials, self.batch, self.prior_name])
+
+
+class Stopped(Exception):
+    """The user asked to stop; what was searched is kept."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,9 @@ def finished(folder: Path) -> dict[str, Trace]:
     return done
 
 
-def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, watch: Watch) -> list[Trace]:
+def run_cells(
+    cells: Sequence[Cell], folder: Path, jobs: int, watch: Watch, stop: Callable[[], bool] = lambda: False
+) -> list[Trace]:
     """The traces of `cells`, in order; only those that the folder lacks are searched.
 
     Args:
@@ -108,14 +115,16 @@ def run_cells(cells: Sequence[Cell], folder: Path, jobs: int, watch: Watch) -> l
         folder: Takes each trace as soon as it is there.
         jobs: Processes.
         watch: Told of each search that ended.
+        stop: Whether the user asked to stop.
 
     Raises:
+        Stopped: They did; what was searched is in the folder.
         CannotWrite: The folder takes no files.
     """
     done = finished(folder)
     missing = list({c.key: c for c in cells if c.key not in done}.values())
     with _opened(folder) as file:
-        for ended, (cell, trace) in enumerate(_searched(missing, folder, jobs), start=1):
+        for ended, (cell, trace) in enumerate(_searched(missing, folder, jobs, stop), start=1):
             done[cell.key] = trace
             file.write(msgspec.json.encode(_Line(cell.key, trace)) + b"\n")
             watch(trace, ended, len(missing))
@@ -135,8 +144,12 @@ def _opened(folder: Path) -> FileIO:
     return file
 
 
-def _searched(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, Trace]]:
-    """Searches in children, each result as it comes; a child that dies takes nothing but its own cell with it."""
+def _searched(cells: Sequence[Cell], folder: Path, jobs: int, stop: Callable[[], bool]) -> Iterator[tuple[Cell, Trace]]:
+    """Searches in children, each result as it comes; a child that dies takes nothing but its own cell with it.
+
+    Raises:
+        Stopped: The user asked to stop.
+    """
     preload(["autotune.comparison.grid"])
     waiting = deque(cells)
     children: list[Child[Cell]] = [Child(_setup, (), folder / "workers.log") for _ in range(min(jobs, len(cells)))]
@@ -148,7 +161,10 @@ def _searched(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[
             busy = [c for c in children if c.job is not None]
             if not busy:
                 return
-            ready = wait([c.connection for c in busy], timeout=max(0.0, min(c.remaining() for c in busy)))
+            patience = min(_POLL_SECONDS, *(c.remaining() for c in busy))
+            ready = wait([c.connection for c in busy], timeout=max(0.0, patience))
+            if stop():
+                raise Stopped
             for child in busy:
                 if child.connection in ready or child.remaining() <= 0:
                     assert child.job is not None

@@ -11,11 +11,11 @@ import numpy as np
 from autotune.journal import RunLog
 from autotune.strategies.rl import FILE as POLICY
 from cost_models.features import Features
-from cost_models.models.throughput import ThroughputModel
 from search_spaces import registry
 from search_spaces.listed import ListedSpace
 
 TRIALS = "autotune.trials"
+MODELS = "cost_models.models"
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ def _cost_model(log: RunLog, place: Path) -> Learnt | None:
     It is fitted here and not taken from the run, since the journal is all that is sure to be there.
     """
     trials = list(log.trials.values())
-    if not trials:
+    if not trials or not registry.available("xgboost"):
         return None
     schedules = [m.schedule for m in trials]
     features = Features(ListedSpace.of(schedules))
-    model = ThroughputModel(features, log.runs[-1].seed)
+    model = registry.find(MODELS, "throughput", "model")(features, log.runs[-1].seed)
     model.fit(schedules, np.array([m.seconds for m in trials]))
     if model.booster is None:
         return None
