@@ -225,9 +225,10 @@ class Operator(ABC):
 
     @cached_property
     def source_hash(self) -> str:
-        """Changes whenever the text of the operator's file does."""
-        module = sys.modules[type(self).__module__]
-        return hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()[:16]
+        """Changes whenever the text of the operator's file does, or of one with a class that it extends."""
+        modules = [c.__module__ for c in type(self).__mro__ if issubclass(c, Operator) and c is not Operator]
+        files = dict.fromkeys(Path(str(sys.modules[m].__file__)) for m in modules)
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
     def workload(self, kind: str = "cuda", dtype: str | None = None, **axes: int) -> Workload:
         """Builds a workload, filling in the defaults of target kind `kind`.

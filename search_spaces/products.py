@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from search_spaces.operator import Axis, Cost, Launch, Operator, TensorSpec, Workload
@@ -226,11 +224,6 @@ class Product(Operator):
             found["cuBLASLt"] = with_epilogue
         return found
 
-    @cached_property
-    def source_hash(self) -> str:
-        """Changes whenever the text of the operator's file or of this one does."""
-        return hashlib.sha256(super().source_hash.encode() + Path(__file__).read_bytes()).hexdigest()[:16]
-
 
 def _gated_library(form: Form, torch: Any, inputs: Sequence[Any], c: Any) -> dict[str, Launch]:
     """Two products and one with both matrices side by side, neither with a bias or residual."""
@@ -306,3 +299,37 @@ def _following(torch: Any, activation: int) -> Callable[[Any], object]:
         partial(torch.nn.functional.silu, inplace=True),
     )
     return named[activation]
+
+
+class ScaledProduct(Product):
+    """A quantised linear layer: scales for each token and each output channel, what follows fused.
+
+    Attributes:
+        operand: The dtype of A and B.
+        wide: The dtype of C by default on a GPU.
+    """
+
+    operand: str
+    wide: str
+    axes = (
+        Axis("M", "rows of A and C: tokens"),
+        Axis("N", "rows of B: output features"),
+        Axis("K", "columns of A and B: input features"),
+        ACTIVATION_AXIS,
+        Axis("bias", "1: adds BIAS before the activation", least=0, choices=(0, 1)),
+    )
+
+    def defaults(self, kind: str) -> Mapping[str, int | str]:
+        """With bias: 512 cubed on a CPU, 4096 cubed on a GPU."""
+        if kind == "llvm":
+            return {"M": 512, "N": 512, "K": 512, "activation": 0, "bias": 1, "dtype": "float32"}
+        return {"M": 4096, "N": 4096, "K": 4096, "activation": 0, "bias": 1, "dtype": self.wide}
+
+    def form(self, workload: Workload) -> Form:
+        """Products of narrow operands, over weights stored by rows of outputs."""
+        return Form(
+            trans_b=True,
+            bias=bool(workload["bias"]),
+            activation=workload["activation"],
+            operand=self.operand,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,13 @@ import numpy as np
 
 from autotune.journal import RunLog
 from autotune.strategies.rl import FILE as POLICY
+from autotune.tune import MODELS
 from cost_models.features import Features
 from search_spaces import registry
 from search_spaces.listed import ListedSpace
 
 TRIALS = "autotune.trials"
-MODELS = "cost_models.models"
+COST_MODEL, RL_POLICY = "cost_model", "policy"
 
 
 @dataclass(frozen=True)
@@ -35,23 +36,25 @@ class Learnt:
     tags: dict[str, str]
 
 
-def learnt(log: RunLog, folder: Path, scratch: Path) -> Iterator[Learnt]:
-    """Models of a run, those that there are.
+def learnt(log: RunLog, folder: Path, scratch: Path, held: Mapping[str, str]) -> Iterator[Learnt]:
+    """Models of a run, those that there are and that are not held yet.
 
     Args:
         log: The run.
         folder: Where it left its files.
         scratch: An empty folder for the models' files.
+        held: Name -> from how many trials that which is held learnt.
     """
-    model = _cost_model(log, scratch / "cost-model")
+    trials = str(len(log.trials))
+    model = _cost_model(log, scratch / "cost-model") if held.get(COST_MODEL) != trials else None
     if model is not None:
         yield model
-    if (folder / POLICY).is_file():
+    if (folder / POLICY).is_file() and held.get(RL_POLICY) != trials:
         place = scratch / "policy"
         place.mkdir()
         (place / POLICY).write_bytes((folder / POLICY).read_bytes())
-        tags = {TRIALS: str(len(log.trials)), "autotune.reads": "autotune.policy.policy.Policy.load"}
-        yield Learnt("policy", "autotune-policy", place, tags)
+        tags = {TRIALS: trials, "autotune.reads": "autotune.policy.policy.Policy.load"}
+        yield Learnt(RL_POLICY, "autotune-policy", place, tags)
 
 
 def _cost_model(log: RunLog, place: Path) -> Learnt | None:
@@ -78,4 +81,4 @@ def _cost_model(log: RunLog, place: Path) -> Learnt | None:
         TRIALS: str(len(trials)),
         "autotune.target": f"(1 / seconds - {mean:.9g}) / {deviation:.9g}",
     }
-    return Learnt("cost_model", "xgboost", place, tags)
+    return Learnt(COST_MODEL, "xgboost", place, tags)

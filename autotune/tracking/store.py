@@ -119,18 +119,21 @@ class Store:
             for file in files:
                 self._client.log_artifact(run_id, str(file))
 
-    def log_model(self, run_id: str, model: Learnt) -> None:
-        """A logged model of the run; one that learnt from as many trials is not logged again."""
-        tag = f"{MODEL}.{model.name}"
+    def models(self, run_id: str) -> dict[str, str]:
+        """Logged models of the run: name -> from how many trials the latest learnt."""
         with self._failing():
-            if self._client.get_run(run_id).data.tags.get(tag) == model.tags[TRIALS]:
-                return
+            tags = self._client.get_run(run_id).data.tags
+        return {name.removeprefix(f"{MODEL}."): trials for name, trials in tags.items() if name.startswith(f"{MODEL}.")}
+
+    def log_model(self, run_id: str, model: Learnt) -> None:
+        """A logged model of the run, beside those of its name that it may have."""
+        with self._failing():
             made = self._client.create_logged_model(
                 self._experiment, model.name, source_run_id=run_id, tags=model.tags, model_type=model.kind
             )
             self._client.log_model_artifacts(made.model_id, str(model.folder))
             self._client.finalize_logged_model(made.model_id, "READY")
-            self._client.set_tag(run_id, tag, model.tags[TRIALS])
+            self._client.set_tag(run_id, f"{MODEL}.{model.name}", model.tags[TRIALS])
 
     def end(self, run_id: str, status: str) -> None:
         """Closes the run as FINISHED, KILLED or FAILED."""

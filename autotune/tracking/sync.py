@@ -86,8 +86,9 @@ class Sync:
             if session.race is not None:
                 self.store.tag(session.run_id, race_tags(session.race))
             self.store.attach(session.run_id, [f for f in files if f.is_file()])
+            log = logs[session.first.task.key]
             with tempfile.TemporaryDirectory() as scratch:
-                for model in learnt(logs[session.first.task.key], folder, Path(scratch)):
+                for model in learnt(log, folder, Path(scratch), self.store.models(session.run_id)):
                     self.store.log_model(session.run_id, model)
             self.store.end(session.run_id, "KILLED" if session.race is None else "FINISHED")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
 
 from search_spaces.operator import ITEMSIZE
 from search_spaces.operators.conv2d import Conv2d
@@ -17,7 +16,7 @@ from search_spaces.sketches.tiles import (
     power_of_two,
     useful_stages,
 )
-from search_spaces.space import Constraint, Knob, Schedule, SketchSpace
+from search_spaces.space import Constraint, Knob, Schedule
 from search_spaces.task import Task
 
 # Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
@@ -32,8 +31,6 @@ class Convolution(TiledSketch):
     # Knobs whose product is the number of pixels of a tile, and those that shared memory depends on.
     tall_knobs: tuple[str, ...]
     room_knobs: tuple[str, ...]
-    # Files beside the kernel's that it takes functions from: here the order of tiles.
-    parts: tuple[str, ...] = ("matmul.py",)
 
     @abstractmethod
     def knobs(self, task: Task) -> tuple[Knob, ...]:
@@ -46,10 +43,6 @@ class Convolution(TiledSketch):
     @abstractmethod
     def tiles(self, task: Task, *tall: int) -> int:
         """Tiles below each other, from the values of `tall_knobs`."""
-
-    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
-        """The knobs with their limits."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     def constraints(self, task: Task) -> tuple[Constraint, ...]:
         """What cannot run, and tiles that the shape or the warps leave idle."""
@@ -121,12 +114,6 @@ class Convolution(TiledSketch):
         """Programs of the grid: one a tile."""
         across = math.ceil(task.workload["K"] / schedule.integer("block_n"))
         return self.tiles(task, *map(schedule.integer, self.tall_knobs)) * across
-
-    def sources(self) -> tuple[Path, ...]:
-        """Those of every tiled sketch, and the files that the kernel takes functions from."""
-        files = super().sources()
-        kernel = next(path for path in files if path.parent.name == "kernels")
-        return (*files, *(kernel.with_name(part) for part in self.parts))
 
 
 def output(task: Task) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from search_spaces.sketches.tiles import (
     vectors,
 )
 from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorArgument, TritonLaunch
-from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace, Value
+from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 BLOCKS = (256, 512, 1024, 2048, 4096, 8192, 16384)
@@ -45,10 +45,6 @@ class FlatBlocks(TiledSketch):
     def refuses(self, task: Task) -> str | None:
         """Applies to every shape on CUDA."""
         return cuda_only(task)
-
-    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
-        """The knobs with their limits."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Blocks, vectors, warps, unrolling and eviction."""

@@ -15,7 +15,6 @@ class Gated(MatmulTiled):
     """A tile of both products a program."""
 
     operator = "gated_linear"
-    parts = (*MatmulTiled.parts, "matmul.py")
     followed = ("ACTIVATION",)
     sides = 2
 

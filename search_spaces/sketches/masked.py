@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from search_spaces.operators.masked_softmax import SCALE
 from search_spaces.sketches.rows import LoopedRows, WholeRows
@@ -40,12 +39,6 @@ class MaskedRows(WholeRows):
         shape = {axis: made.pop(axis) for axis in "MN"}
         masked = {"S": task.workload["S"], "CAUSAL": bool(task.workload["causal"]), "SCALE": SCALE}
         return {**shape, **masked, "EVICTION": EVICTION[str(schedule["eviction"])], **made}
-
-    def sources(self) -> tuple[Path, ...]:
-        """Those of the rows, and the kernel file from which some words are taken."""
-        files = super().sources()
-        kernel = next(path for path in files if path.parent.name == "kernels")
-        return (*files, kernel.with_name("softmax.py"))
 
 
 class MaskedLooped(MaskedRows, LoopedRows):

@@ -22,7 +22,7 @@ from search_spaces.sketches.tiles import (
     vectors,
 )
 from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorArgument, TritonLaunch
-from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace, Value
+from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 # The longest row that the registers of 1024 threads hold in float32.
@@ -47,10 +47,6 @@ class WholeRows(TiledSketch):
         if task.workload["N"] > LONGEST_ROW:
             return f"rows of {task.workload['N']} elements do not fit into registers (at most {LONGEST_ROW})"
         return None
-
-    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
-        """The knobs with their limits."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Rows, vectors, warps and registers: those that need a new binary first."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from search_spaces.hardware import Hardware, Limits
 from search_spaces.operator import ITEMSIZE
 from search_spaces.sketches.triton.base import TritonSketch
-from search_spaces.space import SKETCH, Constraint, Schedule, ScheduleSpace, SketchSpace, Value
+from search_spaces.space import SKETCH, Constraint, Knob, Schedule, ScheduleSpace, SketchSpace, Value
 from search_spaces.task import Task
 
 # Registers that addresses, masks and loop counters take beside the values counted.
@@ -83,6 +83,18 @@ class Footprint:
 
 class TiledSketch(TritonSketch):
     """A Triton sketch whose default and features follow from a wish list and a footprint."""
+
+    @abstractmethod
+    def knobs(self, task: Task) -> tuple[Knob, ...]:
+        """The decisions, those that need a new binary first."""
+
+    @abstractmethod
+    def constraints(self, task: Task) -> tuple[Constraint, ...]:
+        """What a legal schedule keeps."""
+
+    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
+        """The knobs with their limits."""
+        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     @abstractmethod
     def preferred(self, task: Task) -> Mapping[str, Value]:

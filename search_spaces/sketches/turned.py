@@ -18,7 +18,7 @@ from search_spaces.sketches.tiles import (
     vectors,
 )
 from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorArgument, TritonLaunch
-from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace, Value
+from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 SIDES = (16, 32, 64, 128, 256)
@@ -35,10 +35,6 @@ class TurnedTiles(TiledSketch):
     def refuses(self, task: Task) -> str | None:
         """Applies to every shape on CUDA."""
         return cuda_only(task)
-
-    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
-        """The knobs with their limits."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Tiles, both vectors, warps, eviction and the order in which tiles are met."""

@@ -1,3 +1,7 @@
+import hashlib
+import sys
+from pathlib import Path
+
 import pytest
 
 from search_spaces.errors import InvalidWorkload, UnknownName
@@ -49,3 +53,11 @@ def test_known_costs():
     full, causal = (attention.cost(attention.workload(S=64, causal=c)) for c in (0, 1))
     assert full.operations == 2 * causal.operations
     assert TensorSpec("A", (3, 4), "float16").bytes == 24
+
+
+def test_the_classes_that_an_operator_extends_define_it_too():
+    operator = find_operator("int8_linear")
+    files = [Path(sys.modules[c.__module__].__file__) for c in type(operator).__mro__[:2]]
+    assert [f.name for f in files] == ["int8_linear.py", "products.py"]
+    text = b"".join(f.read_bytes() for f in files)
+    assert operator.source_hash == hashlib.sha256(text).hexdigest()[:16]

@@ -26,7 +26,7 @@ from search_spaces.sketches.triton.base import (
     TritonLaunch,
     WorkspaceArgument,
 )
-from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace, Value
+from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 # Rows of a tensor core's product; fewer are multiplied and summed without it.
@@ -52,10 +52,6 @@ class AttentionDecodePieces(TiledSketch):
     def refuses(self, task: Task) -> str | None:
         """Applies to every CUDA architecture and shape."""
         return cuda_only(task)
-
-    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
-        """Blocks, vectors, warps, stages, and how the cache is split and joined."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """The decisions, those that need a new binary first."""

@@ -22,7 +22,7 @@ from search_spaces.sketches.tiles import (
     warp_group_product,
 )
 from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorArgument, TritonLaunch
-from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace, Value
+from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 # Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
@@ -42,10 +42,6 @@ class AttentionPointers(TiledSketch):
     def refuses(self, task: Task) -> str | None:
         """Applies to every CUDA architecture and shape."""
         return cuda_only(task)
-
-    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
-        """Blocks of queries and keys, warps, stages, register cap and the order of programs."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """The decisions, those that need a new binary first."""

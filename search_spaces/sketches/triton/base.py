@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,11 +108,30 @@ class TritonSketch(Sketch):
         """Arguments, constants, grid and compiler options of `schedule`."""
 
     def sources(self) -> tuple[Path, ...]:
-        """The sketch's file and its kernel's."""
+        """The sketch's file, its kernel's, and those beside that which the kernel takes functions from."""
         module = self.kernel.partition(":")[0]
         if not module:
             return super().sources()
         spec = importlib.util.find_spec(module)
         assert spec is not None, f"{self.name}: no module {module}"
         assert spec.origin is not None, f"{self.name}: {module} is no file"
-        return (*super().sources(), Path(spec.origin))
+        return (*super().sources(), *_with_imports(Path(spec.origin), module.rpartition(".")[0]))
+
+
+@cache
+def _with_imports(path: Path, package: str) -> tuple[Path, ...]:
+    """A file, and all files of its package that it imports, directly or not; none of them is run."""
+    found: dict[Path, None] = {}
+    waiting = [path]
+    while waiting:
+        file = waiting.pop(0)
+        if file in found:
+            continue
+        found[file] = None
+        imports = (
+            n.module for n in ast.walk(ast.parse(file.read_bytes())) if isinstance(n, ast.ImportFrom) and n.module
+        )
+        names = [m.rpartition(".") for m in imports]
+        beside = [file.with_name(f"{name}.py") for parent, _, name in names if package and parent == package]
+        waiting += [path for path in beside if path.is_file()]
+    return tuple(found)

@@ -32,7 +32,6 @@ class Conv2dWarpgroups(Conv2dBoxes):
     kernel = "search_spaces.kernels.conv_warpgroups:warpgroups"
     summary = "implicit product, groups of warps with roles, in Gluon (sm_90), two boxes of pixels a tile"
     room_knobs = ("images", "rows", "columns", "block_n", "block_k", "subtiles", "num_stages")
-    parts = ("warpgroups.py",)
 
     def refuses(self, task: Task) -> str | None:
         """Needs wgmma, which only sm_90 has, besides what boxes need, and a Triton with Gluon."""

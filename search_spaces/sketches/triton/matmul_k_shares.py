@@ -28,7 +28,6 @@ class MatmulKShares(MatmulTma):
     name = "triton.matmul_k_shares"
     kernel = "search_spaces.kernels.split:stream"
     summary = "programs share the steps of all tiles evenly (stream-K), moved by TMA (sm_90 and later)"
-    parts = (*MatmulTma.parts, "matmul.py")
     followed = ("TRANS_B", "SCALED", "BIAS", "RESIDUAL", "ACTIVATION", "PROMOTE")
     tile_knobs = (*MatmulTma.tile_knobs, "swapped")
 

@@ -41,7 +41,6 @@ class MatmulKSplit(MatmulTiled):
     name = "triton.matmul_k_split"
     kernel = "search_spaces.kernels.split:split"
     summary = "several programs a tile through pointers, each a piece of K (split-K)"
-    parts = (*MatmulTiled.parts, "matmul.py")
     followed = ("TRANS_B", "SCALED", "BIAS", "RESIDUAL", "ACTIVATION", "PROMOTE")
     tile_knobs = (*MatmulTiled.tile_knobs, "swapped")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from search_spaces.operator import ITEMSIZE
@@ -42,7 +41,7 @@ from search_spaces.sketches.tiles import (
     warp_group_product,
 )
 from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorArgument, TritonLaunch
-from search_spaces.space import Constraint, Family, Knob, Schedule, SketchSpace, Value
+from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 # Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
@@ -91,16 +90,10 @@ class MatmulTiled(TiledSketch):
     followed: tuple[str, ...] = ("BATCH", "TRANS_B", "SCALED", "BIAS", "RESIDUAL", "ACTIVATION", "PROMOTE")
     # Matrices in the place of B, each with its own sums.
     sides: int = 1
-    # Files beside the kernel's that it takes functions from.
-    parts: tuple[str, ...] = ("epilogue.py", "moved.py", "promoted.py")
 
     def refuses(self, task: Task) -> str | None:
         """Applies to every CUDA architecture and shape, with narrow operands where tensor cores take them."""
         return cuda_only(task) or needs_narrow(task)
-
-    def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
-        """Tiles, warps, stages, the store's vectors and the order of tiles."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """The decisions, those that need a new binary first."""
@@ -260,12 +253,6 @@ class MatmulTiled(TiledSketch):
             num_warps=schedule.integer("num_warps"),
             num_stages=schedule.integer("num_stages"),
         )
-
-    def sources(self) -> tuple[Path, ...]:
-        """Those of every tiled sketch, and the files that the kernel takes functions from."""
-        files = super().sources()
-        kernel = next(path for path in files if path.parent.name == "kernels")
-        return (*files, *(kernel.with_name(part) for part in self.parts))
 
 
 def order_knobs() -> tuple[Knob, ...]:

@@ -30,7 +30,6 @@ class MatmulWarpgroups(MatmulTma):
     kernel = "search_spaces.kernels.warpgroups:warpgroups"
     summary = "persistent, groups of warps with roles, in Gluon (sm_90)"
     tile_knobs = ("block_m", "block_n", "block_k", "num_stages", "subtiles")
-    parts = ("epilogue.py", "cluster.py")
     followed = ("TRANS_B", "BIAS", "RESIDUAL", "ACTIVATION", "GATED")
 
     def refuses(self, task: Task) -> str | None:

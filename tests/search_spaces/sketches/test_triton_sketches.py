@@ -148,6 +148,12 @@ def test_sketches_import_no_compiler():
         assert not {"triton", "torch"} & set(vars(module)), name
 
 
+def test_a_kernels_functions_from_other_files_define_its_sketch_too():
+    sketch = task("reduce", "sm_90", M=16, N=1 << 20).sketches["triton.reduce_pieces"]
+    assert {"reduce.py", "split.py", "matmul.py", "epilogue.py"} <= {path.name for path in sketch.sources()}
+    assert len(sketch.sources()) == len(set(sketch.sources()))
+
+
 def test_a_sketch_names_every_file_that_defines_it():
     sketch = task("matmul", "sm_90").sketches["triton.matmul_persistent"]
     names = [path.name for path in sketch.sources()]
