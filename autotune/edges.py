@@ -102,7 +102,7 @@ def _nearest(space: ScheduleSpace, schedule: Schedule) -> Schedule | None:
     """The first legal schedule of the same sketch that is met if its own values are tried before others."""
     sketch, own = space.sketch(schedule.sketch), schedule.knobs
 
-    def order(knob: Knob) -> Iterable[Value]:
+    def order(knob: Knob, _: Mapping[str, Value]) -> Iterable[Value]:
         return sorted(knob.values, key=lambda value: value != own.get(knob.name))
 
     values = sketch.descend({}, order)

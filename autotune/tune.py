@@ -195,7 +195,7 @@ def _plan(
 def _tune(plan: Search, task: Task, settings: Settings, known: RunLog, started: Callable[[], object] | None) -> Outcome:
     """Search, race and tuned log, once everything is composed."""
     before = len(known.trials)
-    loop = SearchLoop(plan, task.default, known, settings.warm)
+    loop = SearchLoop(plan, task.defaults, known, settings.warm)
     if not plan.waves:
         loop.begin()
     device = plan.measurer.device()

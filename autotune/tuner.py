@@ -141,15 +141,17 @@ class SearchLoop:
 
     Args:
         plan: Parts of the search.
-        default: Candidate 0, measured first.
+        defaults: Of the sketches: measured before all others, the one to beat first.
         known: Trials of earlier runs of the same task; none of them is measured again, new ones are added.
-        warm: Schedules measured right after the default, whatever the strategy asks for.
+        warm: Schedules measured right after the defaults, whatever the strategy asks for.
     """
 
-    def __init__(self, plan: Search, default: Schedule, known: RunLog, warm: Sequence[Schedule] = ()) -> None:
+    def __init__(
+        self, plan: Search, defaults: Sequence[Schedule], known: RunLog, warm: Sequence[Schedule] = ()
+    ) -> None:
         self._plan = plan
-        self._warm = frozenset(warm) - {default}
-        self._first = list(dict.fromkeys((default, *warm)))
+        self._warm = frozenset(warm).difference(defaults)
+        self._first = list(dict.fromkeys((*defaults, *warm)))
         self._known = known
         self._asked = 0
         self._done = 0
@@ -159,7 +161,7 @@ class SearchLoop:
         self._expected: dict[Schedule, float | None] = {}
 
     def begin(self) -> None:
-        """Tells what is known and submits the default, the warm starts and the first schedules."""
+        """Tells what is known and submits the defaults, the warm starts and the first schedules."""
         plan, known = self._plan, self._known
         plan.strategy.seen.update(self._first)
         plan.measurer.recall(known.trials.values())

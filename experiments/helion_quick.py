@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ def main() -> None:
         about = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "device": torch.cuda.get_device_name(),
-            "helion": helion.__version__,
+            "helion": version("helion"),
             "effort": os.environ["HELION_AUTOTUNE_EFFORT"],
             "versions": dict(environment.versions),
             "system": environment.system,

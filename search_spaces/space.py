@@ -1,8 +1,7 @@
 """The space of schedules that knobs and constraints span.
 
 A space is a tree: the first decision is the sketch, the next ones are that sketch's knobs in order.
-`options(prefix)` gives the legal values of the next decision; sampling, mutation, enumeration, beam
-search and a policy's action mask are all written over it.
+`options(prefix)` gives the legal values of the next decision; all else is written over it.
 """
 
 from __future__ import annotations
@@ -129,19 +128,42 @@ class SketchSpace:
                         break
                 else:
                     return values
-        return self.descend(given, lambda knob: (knob.values[i] for i in rng.permutation(len(knob.values))))
+        return self.descend(given, lambda knob, _: (knob.values[i] for i in rng.permutation(len(knob.values))))
 
-    def descend(self, given: Mapping[str, Value], order: Callable[[Knob], Iterable[Value]]) -> dict[str, Value] | None:
-        """Depth first the first legal values after `given`, each knob's tried in `order`; checks only those tried."""
+    @cached_property
+    def _before(self) -> tuple[frozenset[int], ...]:
+        """For each knob the earlier ones on which it depends what is legal."""
+        named = [{self.position[name] for c in due for name in c.knobs} for due in self._due]
+        return tuple(frozenset(places - {depth}) for depth, places in enumerate(named))
+
+    def descend(
+        self, given: Mapping[str, Value], order: Callable[[Knob, Mapping[str, Value]], Iterable[Value]]
+    ) -> dict[str, Value] | None:
+        """Depth first the first legal values after `given`; checks only those tried.
+
+        A dead end is left for the latest knob that has a part in it (Prosser, "Hybrid Algorithms for the Constraint
+        Satisfaction Problem", 1993): one knob at a time would try all values of those that have none.
+
+        Args:
+            given: Values of the first knobs.
+            order: Of a knob, given the values of those before it; what it leaves out, it always leaves out.
+        """
         values = dict(given)
         decided = len(given)
         tried: list[Iterator[Value]] = []
-        while decided + len(tried) < len(self.knobs):
-            tried.append(iter(order(self.knobs[decided + len(tried)])))
-            while tried and not self._advance(values, decided + len(tried) - 1, tried[-1]):
-                tried.pop()
-            if not tried:
-                return None
+        culprits: list[set[int]] = []
+        while (depth := decided + len(tried)) < len(self.knobs):
+            tried.append(iter(order(self.knobs[depth], values)))
+            culprits.append(set(self._before[depth]))
+            while not self._advance(values, decided + len(tried) - 1, tried[-1]):
+                blamed = culprits[-1]
+                back = max(blamed, default=-1) - decided
+                if back < 0:
+                    return None
+                for knob in self.knobs[decided + back + 1 :]:
+                    values.pop(knob.name, None)
+                del tried[back + 1 :], culprits[back + 1 :]
+                culprits[back] |= blamed - {decided + back}
         return values
 
     def _advance(self, values: dict[str, Value], depth: int, candidates: Iterator[Value]) -> bool:
@@ -217,7 +239,7 @@ class ScheduleSpace:
     def options(self, prefix: Schedule) -> tuple[Value, ...]:
         """Legal values of the next decision; () where the schedule is complete or the prefix is a dead end.
 
-        A value offered may still lead to a dead end further down; `complete` backtracks out of it.
+        A value offered may still lead to a dead end further down; `complete` finds out of it.
         """
         if not prefix.items:
             return tuple(s.sketch for s in self.sketches)
@@ -260,15 +282,18 @@ class ScheduleSpace:
     def complete(
         self, prefix: Schedule, order: Callable[[Schedule, tuple[Value, ...]], Sequence[Value]]
     ) -> Schedule | None:
-        """Completes `prefix` depth first, trying each decision's options in the order that `order` gives."""
-        name = self.next_knob(prefix)
-        if name is None:
-            return prefix
-        for value in order(prefix, self.options(prefix)):
-            found = self.complete(prefix.extended(name, value), order)
-            if found is not None:
-                return found
-        return None
+        """Completes `prefix` depth first in the order that `order` gives; what it leaves out, it always leaves out."""
+        if not prefix.items:
+            begun = (prefix.extended(SKETCH, sketch) for sketch in order(prefix, self.options(prefix)))
+            return next((found for p in begun if (found := self.complete(p, order)) is not None), None)
+        sketch = self.sketch(prefix.sketch)
+
+        def ordered(_: Knob, values: Mapping[str, Value]) -> Sequence[Value]:
+            here = sketch.at(values)
+            return order(here, self.options(here))
+
+        values = sketch.descend(prefix.knobs, ordered)
+        return None if values is None else sketch.at(values)
 
     def sample(self, rng: np.random.Generator, prefix: Schedule | None = None) -> Schedule | None:
         """A random legal completion of `prefix`: sketches by the logarithm of their size, None where there is none."""
@@ -318,7 +343,7 @@ class ScheduleSpace:
         sketch = self.sketch(first.sketch)
         one, other = first.knobs, second.knobs
 
-        def order(knob: Knob) -> Iterator[Value]:
+        def order(knob: Knob, _: Mapping[str, Value]) -> Iterator[Value]:
             pair = (one[knob.name], other[knob.name])
             yield from pair if rng.random() < 0.5 else pair[::-1]
             for index in rng.permutation(len(knob.values)):

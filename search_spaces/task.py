@@ -98,11 +98,15 @@ class Task:
     @cached_property
     def default(self) -> Schedule:
         """The untuned schedule that a search must beat: candidate 0."""
-        for sketch in self.sketches.values():
-            schedule = self._default_of(sketch)
-            if schedule is not None:
-                return schedule
-        raise NothingValid(f"no sketch offers a default for {self.workload} on {self.target}")
+        return self.defaults[0]
+
+    @cached_property
+    def defaults(self) -> tuple[Schedule, ...]:
+        """The untuned schedule of every sketch that has one, the one to beat first."""
+        found = tuple(d for sketch in self.sketches.values() if (d := self._default_of(sketch)) is not None)
+        if not found:
+            raise NothingValid(f"no sketch offers a default for {self.workload} on {self.target}")
+        return found
 
     def _default_of(self, sketch: Sketch) -> Schedule | None:
         with self._judging(sketch):

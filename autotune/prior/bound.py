@@ -66,6 +66,11 @@ class BoundPrior:
         self._begun = False
         self._belief, self._places = self._afresh()
 
+    @property
+    def sketches(self) -> frozenset[str]:
+        """Those that any source has a table for."""
+        return frozenset(name for source in self.sources for name in source.tables)
+
     def first(self, count: int) -> list[Schedule]:
         """Schedules to begin with, best first, each chosen for what it adds to those before it."""
         return self.propose(np.random.default_rng(0), count, ())

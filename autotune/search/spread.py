@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from search_spaces.space import SKETCH, Schedule, ScheduleSpace
 
@@ -37,9 +37,17 @@ class Spread:
         self._tries[schedule.sketch] += 1
         self._latest[schedule.sketch].append(schedule)
 
-    def draw(self) -> Schedule | None:
-        """A schedule of the sketch tried least, in as many knobs as may be unlike the latest ones of it."""
-        for sketch in sorted(self._tries, key=self._tries.__getitem__):
+    def neglected(self, among: Collection[str], tries: int) -> list[str]:
+        """Those of some sketches that were tried less often than this and have anything left to try."""
+        return [s for s in among if self._tries[s] < tries and s not in self._spent]
+
+    def draw(self, among: Collection[str] | None = None) -> Schedule | None:
+        """A schedule of the sketch tried least, in as many knobs as may be unlike the latest ones of it.
+
+        Args:
+            among: Sketches to choose from, None for all.
+        """
+        for sketch in sorted(self._tries if among is None else among, key=self._tries.__getitem__):
             if sketch in self._spent:
                 continue
             prefix = Schedule(((SKETCH, sketch),))
@@ -48,7 +56,7 @@ class Spread:
                 others = (self._fresh(prefix) for _ in range(_DRAWS - 1))
                 return max((drawn, *(s for s in others if s is not None)), key=self._distance)
             self._spent.add(sketch)
-        return self._fresh(None)
+        return self._fresh(None) if among is None else None
 
     def _distance(self, schedule: Schedule) -> int:
         """Knobs in which it differs from the most similar of the latest ones."""

@@ -41,6 +41,10 @@ class Result:
 class TaskPrior(Protocol):
     """What was learnt of other tasks, bound to the task at hand; it follows the results as they come."""
 
+    @property
+    def sketches(self) -> frozenset[str]:
+        """The sketches of the space of which any of the other tasks tells something."""
+
     def first(self, count: int) -> list[Schedule]:
         """Schedules to begin with, best first: together they cover what was fast on the tasks learnt from."""
 

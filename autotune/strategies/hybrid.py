@@ -67,17 +67,21 @@ class HybridSearch(Strategy):
         left = 1.0 - sum(self.weights.values())
         heads = {h: left / len(self._heads) for h in self._heads}
         self._shares = Shares({**heads, **self.weights})
+        known = frozenset() if self.aids.prior is None else self.aids.prior.sketches
+        self._strangers = [s.sketch for s in space.sketches if s.sketch not in known]
         # Who chose what is being measured, and what was chosen but not yet asked.
         self._choosers: dict[Schedule, str] = {}
         self._backlog: deque[tuple[Schedule, str]] = deque()
         self._ranked_at = 0
 
     def ask(self, count: int) -> list[Schedule]:
-        """What the prior proposes, then what the arms choose."""
+        """What the prior proposes, then what the arms choose; of sketches that it does not know, some in between."""
         asked: list[Schedule] = []
         if self.aids.prior is not None:
+            self._take([(s, EXPLORE) for s in self._strange(count)], asked)
+            left = count - len(asked)
             # Rounded at random, so that a small ask is at times the prior's and at times not.
-            wanted = min(count, math.floor(count * self._prior_share() + self.rng.random()))
+            wanted = min(left, math.floor(left * self._prior_share() + self.rng.random()))
             proposed = self.aids.prior.propose(self.rng, wanted, self.seen) if wanted else []
             self._take([(s, PRIOR) for s in proposed], asked)
         while len(asked) < count:
@@ -86,6 +90,12 @@ class HybridSearch(Strategy):
                 break
             self._take([chosen], asked)
         return asked + self.fresh_many(count - len(asked))
+
+    def _strange(self, count: int) -> list[Schedule]:
+        """Schedules of sketches that are new to the prior, which proposes none of them, until they had a fair trial."""
+        strange = self._spread.neglected(self._strangers, FAIR_TRIES)
+        wanted = sum(self.rng.random() < FAIR_WEIGHT for _ in range(count)) if strange else 0
+        return list(dict.fromkeys(s for _ in range(wanted) if (s := self._spread.draw(strange)) is not None))
 
     def tell(self, results: Sequence[Result]) -> None:
         """Takes results in, and credits who chose them: what paid is a new fastest schedule."""

@@ -8,20 +8,16 @@ them to both. Gluon 3.6 has no words for that: `everywhere` marks the instructio
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    mbarrier,
-    tma,
-    warpgroup_mma,
-    warpgroup_mma_wait,
-)
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma, warpgroup_mma, warpgroup_mma_wait
 
 from search_spaces.kernels.cluster import everywhere, here, meet, publish
-from search_spaces.kernels.epilogue import CUBE, SCALE
+from search_spaces.kernels.warpgroup_store import activated, halves, store
 
 # Registers of a thread by its role; together with those of the default role they fill the register file.
 MULTIPLYING = gl.constexpr(240)
 COPYING = gl.constexpr(24)
+# Of a row of A that one instruction multiplies.
+INSTRUCTION_BITS = gl.constexpr(256)
 
 
 @gluon.jit
@@ -111,61 +107,44 @@ def copy(
 
 
 @gluon.jit
-def activated(x, ACTIVATION: gl.constexpr):
-    """As `epilogue.activated`."""
-    if ACTIVATION == 1:
-        x = gl.maximum(x, 0.0)
-    elif ACTIVATION == 2:
-        x = x / (1.0 + gl.exp(-SCALE * (x + CUBE * x * x * x)))
-    elif ACTIVATION == 3:
-        x = x / (1.0 + gl.exp(-x))
-    return x
-
-
-@gluon.jit
-def halves(tile):
-    """Left and right half of a tile."""
-    return tile.reshape([tile.shape[0], 2, tile.shape[1] // 2]).permute(0, 2, 1).split()
-
-
-@gluon.jit
-def store(
-    c,
-    bias,
-    residual,
-    piece,
-    row,
-    column,
+def chain(
     sums,
-    M: gl.constexpr,
-    N: gl.constexpr,
-    BIAS: gl.constexpr,
-    RESIDUAL: gl.constexpr,
-    ACTIVATION: gl.constexpr,
+    first,
+    last,
+    stage,
+    phase,
+    a_ring,
+    b_ring,
+    full,
+    empty,
+    started,
+    HALF: gl.constexpr,
+    CLUSTER: gl.constexpr,
+    LEAD: gl.constexpr,
+    TRANS_B: gl.constexpr,
 ):
-    """Stores a tile with what follows the product, through a piece of shared memory that is free once it was read."""
-    ROWS: gl.constexpr = sums.shape[0]
-    COLUMNS: gl.constexpr = sums.shape[1]
-    if c.block_shape[1] == COLUMNS:
-        layout: gl.constexpr = sums.type.layout
-        rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, layout))
-        across = column + gl.arange(0, COLUMNS, layout=gl.SliceLayout(0, layout))
-        if BIAS:
-            sums += gl.load(bias + across, mask=across < N, other=0.0).to(gl.float32)[None, :]
-        sums = activated(sums, ACTIVATION)
-        if RESIDUAL:
-            at = rows.to(gl.int64)[:, None] * N + across[None, :]
-            inside = (rows < M)[:, None] & (across < N)[None, :]
-            sums += gl.load(residual + at, mask=inside, other=0.0).to(gl.float32)
-        tma.store_wait(0)
-        piece.store(sums.to(c.dtype))
-        fence_async_shared()
-        tma.async_copy_shared_to_global(c, [row, column], piece)
-    else:
-        HALF: gl.constexpr = COLUMNS // 2
-        left, right = halves(sums)
-        store(c, bias, residual, piece, row, column, left, M, N, BIAS, RESIDUAL, ACTIVATION)
-        store(c, bias, residual, piece, row, column + HALF, right, M, N, BIAS, RESIDUAL, ACTIVATION)
+    """Adds to `sums` the products of the steps `first` to `last`; what follows in the ring and its phase."""
+    STAGES: gl.constexpr = full.shape[0]
+    for k in range(first, last):
+        mbarrier.wait(full.index(stage), phase)
+        right = b_ring.index(stage)
+        if TRANS_B:
+            right = right.permute((1, 0))
+        sums = warpgroup_mma(a_ring.index(2 * stage + HALF), right, sums, is_async=True)
+        sums = warpgroup_mma_wait(1, deps=[sums])
+        everywhere(CLUSTER)
+        mbarrier.arrive(empty.index(before(stage, STAGES)), pred=k > first)
+        here(CLUSTER)
+        if LEAD > 0 and HALF == 0:
+            mbarrier.arrive(started, pred=k == LEAD)
+        stage += 1
+        phase = gl.where(stage == STAGES, phase ^ 1, phase)
+        stage = gl.where(stage == STAGES, 0, stage)
+    sums = warpgroup_mma_wait(0, deps=[sums])
+    everywhere(CLUSTER)
+    mbarrier.arrive(empty.index(before(stage, STAGES)))
+    here(CLUSTER)
+    return sums, stage, phase
 
 
 @gluon.jit
@@ -173,6 +152,8 @@ def multiply(
     c,
     bias,
     residual,
+    row_scale,
+    column_scale,
     a_ring,
     b_ring,
     full,
@@ -190,44 +171,40 @@ def multiply(
     STEPS: gl.constexpr,
     M: gl.constexpr,
     N: gl.constexpr,
+    CHAIN: gl.constexpr,
     TRANS_B: gl.constexpr,
+    SCALED: gl.constexpr,
     BIAS: gl.constexpr,
     RESIDUAL: gl.constexpr,
     ACTIVATION: gl.constexpr,
     GATED: gl.constexpr,
 ):
-    """Multiplies the upper or lower half of each tile with what the rings bring, and stores it."""
+    """Multiplies the upper or lower half of each tile with what the rings bring, and stores it.
+
+    After each `CHAIN` steps the sums of the tensor cores are added to others, which lose no bits.
+    """
     ROWS: gl.constexpr = a_ring.shape[1]
     BLOCK_N: gl.constexpr = b_ring.shape[1 if TRANS_B else 2]
-    STAGES: gl.constexpr = full.shape[0]
-    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
+    DEPTH: gl.constexpr = INSTRUCTION_BITS // a_ring.dtype.primitive_bitwidth
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, DEPTH])
     meet(CLUSTER)
     rank = gl.program_id(0) % CLUSTER
+    scales = (row_scale, column_scale)
+    rings = (a_ring, b_ring, full, empty, started)
     stage = 0
     phase = 0
     if LEAD > 0 and HALF > 0:
         mbarrier.wait(started, 0)
     for tile in range(gl.program_id(0) // CLUSTER, TILES_M * TILES_N, gl.num_programs(0) // CLUSTER):
         sums = gl.zeros([ROWS, BLOCK_N], gl.float32, layout)
-        for k in range(STEPS):
-            mbarrier.wait(full.index(stage), phase)
-            right = b_ring.index(stage)
-            if TRANS_B:
-                right = right.permute((1, 0))
-            sums = warpgroup_mma(a_ring.index(2 * stage + HALF), right, sums, is_async=True)
-            sums = warpgroup_mma_wait(1, deps=[sums])
-            everywhere(CLUSTER)
-            mbarrier.arrive(empty.index(before(stage, STAGES)), pred=k > 0)
-            here(CLUSTER)
-            if LEAD > 0 and HALF == 0:
-                mbarrier.arrive(started, pred=k == LEAD)
-            stage += 1
-            phase = gl.where(stage == STAGES, phase ^ 1, phase)
-            stage = gl.where(stage == STAGES, 0, stage)
-        sums = warpgroup_mma_wait(0, deps=[sums])
-        everywhere(CLUSTER)
-        mbarrier.arrive(empty.index(before(stage, STAGES)))
-        here(CLUSTER)
+        if CHAIN == STEPS:
+            sums, stage, phase = chain(sums, 0, STEPS, stage, phase, *rings, HALF, CLUSTER, LEAD, TRANS_B)
+        else:
+            for first in range(0, STEPS, CHAIN):
+                last = gl.minimum(first + CHAIN, STEPS)
+                part = gl.zeros([ROWS, BLOCK_N], gl.float32, layout)
+                part, stage, phase = chain(part, first, last, stage, phase, *rings, HALF, CLUSTER, LEAD, TRANS_B)
+                sums += part
         tile_m, tile_n = tile_of(tile, group, columns, serpentine, TILES_M, TILES_N)
         row = ((tile_m * CLUSTER + rank) * 2 + HALF) * ROWS
         piece = pieces.index(HALF)
@@ -235,9 +212,11 @@ def multiply(
             # B and UP lie below each other in the ring, so that one product has both.
             gate, factor = halves(sums)
             gated = activated(gate, ACTIVATION) * factor
-            store(c, bias, residual, piece, row, tile_n * (BLOCK_N // 2), gated, M, N, False, False, 0)
+            column = tile_n * (BLOCK_N // 2)
+            store(c, bias, residual, *scales, piece, row, column, gated, M, N, False, False, False, 0)
         else:
-            store(c, bias, residual, piece, row, tile_n * BLOCK_N, sums, M, N, BIAS, RESIDUAL, ACTIVATION)
+            column = tile_n * BLOCK_N
+            store(c, bias, residual, *scales, piece, row, column, sums, M, N, SCALED, BIAS, RESIDUAL, ACTIVATION)
     tma.store_wait(0)
     meet(CLUSTER)
 
@@ -250,6 +229,8 @@ def warpgroups(
     c,
     bias,
     residual,
+    row_scale,
+    column_scale,
     group,
     columns,
     serpentine,
@@ -259,7 +240,9 @@ def warpgroups(
     CLUSTER: gl.constexpr,
     STAGES: gl.constexpr,
     LEAD: gl.constexpr,
+    CHAIN: gl.constexpr,
     TRANS_B: gl.constexpr,
+    SCALED: gl.constexpr,
     BIAS: gl.constexpr,
     RESIDUAL: gl.constexpr,
     ACTIVATION: gl.constexpr,
@@ -299,6 +282,8 @@ def warpgroups(
                     c,
                     bias,
                     residual,
+                    row_scale,
+                    column_scale,
                     a_ring,
                     b_ring,
                     full,
@@ -316,7 +301,9 @@ def warpgroups(
                     STEPS,
                     M,
                     N,
+                    CHAIN,
                     TRANS_B,
+                    SCALED,
                     BIAS,
                     RESIDUAL,
                     ACTIVATION,
@@ -329,6 +316,8 @@ def warpgroups(
                     c,
                     bias,
                     residual,
+                    row_scale,
+                    column_scale,
                     a_ring,
                     b_ring,
                     full,
@@ -346,7 +335,9 @@ def warpgroups(
                     STEPS,
                     M,
                     N,
+                    CHAIN,
                     TRANS_B,
+                    SCALED,
                     BIAS,
                     RESIDUAL,
                     ACTIVATION,

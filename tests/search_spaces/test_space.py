@@ -264,3 +264,23 @@ def test_a_schedule_reads_like_a_mapping():
 def test_the_same_seed_draws_the_same(space, seed):
     one, other = np.random.default_rng(seed), np.random.default_rng(seed)
     assert [space.sample(one) for _ in range(5)] == [space.sample(other) for _ in range(5)]
+
+
+def test_a_dead_end_is_left_for_the_knob_that_made_it():
+    """Between the knob that decides and the one that fails lie ten that have no part in it."""
+    between = tuple(Knob(f"k{i}", Family.UNROLLING, (1, 2, 4, 8)) for i in range(10))
+    first, last = Knob("first", Family.TILE_SIZES, (1, 2)), Knob("last", Family.TILE_SIZES, (1, 2))
+    agree = Constraint("first and last differ too little", ("first", "last"), lambda a, b: a == 2 and b == 1)
+    space = ScheduleSpace((SketchSpace("deep", (first, *between, last), (agree,)),))
+    asked = []
+
+    def order(prefix, options):
+        asked.append(prefix)
+        return options
+
+    found = space.complete(Schedule(), order)
+    assert (found["first"], found["last"]) == (2, 1)
+    assert space.why_not(found) is None
+    assert len(asked) == 1 + 12 + 11
+    assert space.complete(Schedule((("sketch", "deep"), ("first", 1))), order) is None
+    assert len(asked) == 1 + 12 + 11 + 11

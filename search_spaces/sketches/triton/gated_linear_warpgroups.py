@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from search_spaces.sketches.triton.base import Argument, DescriptorArgument
-from search_spaces.sketches.triton.matmul_warpgroups import SLAB, MatmulWarpgroups
+from search_spaces.sketches.triton.matmul_warpgroups import MatmulWarpgroups
 from search_spaces.space import Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
@@ -21,7 +21,7 @@ class GatedLinearWarpgroups(MatmulWarpgroups):
         """Those of one product; tiles half as wide, steps within a slab, no clusters."""
         own = {
             "block_n": Knob("block_n", Family.TILE_SIZES, (64, 128)),
-            "block_k": Knob("block_k", Family.TILE_SIZES, (SLAB // 2, SLAB)),
+            "block_k": Knob("block_k", Family.TILE_SIZES, (self.slab(task) // 2, self.slab(task))),
             "cluster": Knob("cluster", Family.PARALLELISM, (1,)),
         }
         return tuple(own.get(knob.name, knob) for knob in super().knobs(task))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from search_spaces.operator import ITEMSIZE
-from search_spaces.sketches.followed import b_descriptor, follow_arguments, follow_constants, form_of
+from search_spaces.sketches.followed import b_descriptor, follow_arguments, follow_constants, form_of, operand_dtype
 from search_spaces.sketches.gluon import needs_wgmma
 from search_spaces.sketches.tiles import Footprint, fits_shared, padded, power_of_two
 from search_spaces.sketches.triton.base import Argument, DescriptorArgument, ScalarArgument, TritonLaunch
@@ -19,8 +19,8 @@ MULTIPLYING = 2
 WARPS = 4 * (MULTIPLYING + 1)
 # Sums that a thread can hold beside what it needs to store them.
 MOST_SUMS = 128
-# Columns of the widest swizzle: where blocks share a tile of B, each copies whole slabs of it.
-SLAB = 64
+# Bytes of a row under the widest swizzle: where blocks share a tile of B, each copies whole slabs of it.
+SLAB_BYTES = 128
 
 
 class MatmulWarpgroups(MatmulTma):
@@ -30,7 +30,7 @@ class MatmulWarpgroups(MatmulTma):
     kernel = "search_spaces.kernels.warpgroups:warpgroups"
     summary = "persistent, groups of warps with roles, in Gluon (sm_90)"
     tile_knobs = ("block_m", "block_n", "block_k", "num_stages", "subtiles")
-    followed = ("TRANS_B", "BIAS", "RESIDUAL", "ACTIVATION", "GATED")
+    followed = ("TRANS_B", "SCALED", "BIAS", "RESIDUAL", "ACTIVATION", "GATED")
 
     def refuses(self, task: Task) -> str | None:
         """Needs wgmma, which only sm_90 has, besides what the TMA sketch needs, and a Triton with Gluon."""
@@ -55,7 +55,7 @@ class MatmulWarpgroups(MatmulTma):
     def constraints(self, task: Task) -> tuple[Constraint, ...]:
         """What cannot run, and tiles that the shape leaves idle."""
         m, n, k = (task.workload[axis] for axis in "MNK")
-        limits = task.hardware.limits
+        limits, slab = task.hardware.limits, self.slab(task)
         return (
             Constraint("its tile is taller than C", ("block_m",), lambda b: b <= max(128, power_of_two(m))),
             Constraint("its tile is wider than C", ("block_n",), lambda b: b <= max(64, power_of_two(n))),
@@ -78,12 +78,12 @@ class MatmulWarpgroups(MatmulTma):
             Constraint(
                 "lets blocks share less of B than a slab each",
                 ("block_n", "cluster"),
-                lambda bn, cluster: bn >= cluster * SLAB,
+                lambda bn, cluster: bn >= cluster * slab,
             ),
             Constraint(
                 "lets blocks share B in parts that are no slab of it",
                 ("block_k", "cluster"),
-                lambda bk, cluster: cluster == 1 or bk <= SLAB or not form_of(task).trans_b,
+                lambda bk, cluster: cluster == 1 or bk <= slab or not form_of(task).trans_b,
             ),
             Constraint(
                 "has more rows in a cluster than C",
@@ -106,10 +106,13 @@ class MatmulWarpgroups(MatmulTma):
 
     def shared_bytes(self, task: Task, tile: Tile) -> int:
         """Shared memory of a program: what is copied ahead, two barriers a stage, and a piece of C a group."""
-        stage = (tile.block_m + self.sides * tile.block_n) * tile.block_k * ITEMSIZE[
-            task.workload.dtype
-        ] + 2 * BARRIER_BYTES
+        strips = (tile.block_m + self.sides * tile.block_n) * tile.block_k
+        stage = strips * ITEMSIZE[operand_dtype(task)] + 2 * BARRIER_BYTES
         return tile.num_stages * stage + self.store_bytes(task, tile)
+
+    def slab(self, task: Task) -> int:
+        """Elements of a row of A or B under the widest swizzle."""
+        return SLAB_BYTES // ITEMSIZE[operand_dtype(task)]
 
     def preferred(self, task: Task) -> dict[str, Value]:
         """As CUTLASS's kernels for large products: 128x256x64, four stages."""
@@ -142,7 +145,7 @@ class MatmulWarpgroups(MatmulTma):
             shared_bytes=self.shared_bytes(task, Tile(bm, bn, bk, WARPS, stages, pieces)),
             registers=self.sides * bm * bn / (MULTIPLYING * 4 * task.hardware.limits.warp),
             steps=math.ceil(k / bk),
-            intensity=2.0 * self.sides * bm * bn / ((bm + self.sides * bn / cluster) * ITEMSIZE[task.workload.dtype]),
+            intensity=2.0 * self.sides * bm * bn / ((bm + self.sides * bn / cluster) * ITEMSIZE[operand_dtype(task)]),
             padding=padded((m, n, k), (bm * cluster, bn, bk)),
         )
 
@@ -157,7 +160,7 @@ class MatmulWarpgroups(MatmulTma):
             "b": right,
             "up": right,
             "c": DescriptorArgument("C", (m, n), (rows, bn // schedule.integer("subtiles"))),
-            **{name: made for name, made in follow_arguments(task).items() if name in ("bias", "residual")},
+            **follow_arguments(task),
             **order(schedule),
             "serpentine": ScalarArgument(int(bool(schedule["serpentine"]))),
         }
@@ -167,7 +170,12 @@ class MatmulWarpgroups(MatmulTma):
         made: dict[str, int | float | bool | str] = {axis: task.workload[axis] for axis in "MNK"}
         knobs = {"CLUSTER": "cluster", "STAGES": "num_stages", "LEAD": "lead"}
         made.update({name: schedule.integer(knob) for name, knob in knobs.items()})
+        made["CHAIN"] = self.chain(task, schedule)
         return {**made, **{name: value for name, value in follow_constants(task).items() if name in self.followed}}
+
+    def chain(self, task: Task, schedule: Schedule) -> int:
+        """Steps after which the tensor cores' sums are added to others: all, since they lose nothing."""
+        return math.ceil(task.workload["K"] / schedule.integer("block_k"))
 
     def launch(self, task: Task, schedule: Schedule) -> TritonLaunch:
         """The kernel's parameters and grid; the compiler counts the warps of one role and adds the others'."""

@@ -15,7 +15,8 @@ from autotune.prior.kinship import expected_errors, measured_errors, vendor
 from autotune.prior.prior import Prior
 from autotune.prior.source import matches
 from autotune.recordings.recording import Recording
-from autotune.strategies.base import Result
+from autotune.strategies.base import Aids, Result
+from autotune.strategies.hybrid import FAIR_TRIES, LEAD, HybridSearch
 from search_spaces.errors import BadLog
 from search_spaces.listed import ListedSpace
 from search_spaces.schedule import SKETCH, Schedule
@@ -275,3 +276,21 @@ def test_errors_between_tasks_tell_like_from_unlike(prior):
 )
 def test_vendors(name, maker):
     assert vendor(name) == maker
+
+
+def test_a_sketch_that_the_prior_does_not_know_gets_a_fair_trial(prior):
+    """The prior alone would propose none of it, though what it knows might be slower than all of it."""
+    other = tuple(Knob(f"w{i}", Family.WARPS, (1, 2, 4)) for i in range(4))
+    known = (Knob("tile", Family.TILE_SIZES, TILES), Knob("stages", Family.SHARED_MEMORY, STAGES))
+    space = ScheduleSpace(
+        (SketchSpace("tiled", (*known, Knob("order", Family.LOOP_ORDER, ORDERS))), SketchSpace("new", other))
+    )
+    bound = prior.for_task(space, {"axis M": 4.0})
+    assert bound.sketches == {"tiled"}
+    strategy = HybridSearch(space, np.random.default_rng(0), Aids(prior=bound))
+    tries = 0
+    for _ in range(LEAD):
+        (asked,) = strategy.ask(1)
+        tries += asked.sketch == "new"
+        strategy.tell([Result(asked, 8e-3 if asked.sketch == "new" else seconds_of(asked, 4.0))])
+    assert FAIR_TRIES // 2 <= tries <= FAIR_TRIES
