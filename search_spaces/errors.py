@@ -25,6 +25,8 @@ class ExitCode(IntEnum):
 class AutotuneError(Exception):
     """Something the user can mend: one line that says what is wrong and what to do.
 
+    Names in it may come from a stranger's file, so what no terminal should be sent is written as an escape.
+
     Args:
         message: What is wrong, naming the thing as the user wrote it.
         hint: The remedy, or "" where the message already holds it.
@@ -33,9 +35,14 @@ class AutotuneError(Exception):
     exit_code = ExitCode.USAGE
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(f"{message}; {hint}" if hint else message)
-        self.message = message
-        self.hint = hint
+        self.message = _line(message)
+        self.hint = _line(hint)
+        super().__init__(f"{self.message}; {self.hint}" if hint else self.message)
+
+
+def _line(text: str) -> str:
+    """`text` in one line that any terminal can show."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)
 
 
 class UnknownName(AutotuneError):

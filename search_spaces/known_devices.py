@@ -6,9 +6,9 @@ Their kernels are not ours, so no space is made for them: what is published of t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from search_spaces.hardware import CUDA_LIMITS, DEVICE_MODELS, KIB, DeviceModel, Hardware, Limits
+from search_spaces.amd import AMD_LIMITS, HIP_MODELS
+from search_spaces.hardware import CUDA_LIMITS, DEVICE_MODELS, KIB, DeviceModel, Hardware
 
 # Words of a device's name that tell nothing apart.
 _IDLE = frozenset(("nvidia", "geforce", "amd", "radeon", "pro", "intel", "r", "tm", "cpu", "gpu", "instinct", "tesla"))
@@ -17,34 +17,6 @@ _IDLE = frozenset(("nvidia", "geforce", "amd", "radeon", "pro", "intel", "r", "t
 def device_words(name: str) -> list[str]:
     """What tells a device's name from others: `NVIDIA GeForce RTX 3090` gives `rtx`, `3090`."""
     return [w for w in re.findall(r"[a-z0-9]+", name.lower().partition("@")[0]) if w not in _IDLE]
-
-
-def _amd(arch: str, registers: int, threads: int, warp: int, source: str) -> Limits:
-    """An architecture of AMD: a multiprocessor is a compute unit."""
-    return Limits(
-        arch=arch,
-        shared_per_block=64 * KIB,
-        shared_per_sm=64 * KIB,
-        registers_per_sm=registers,
-        registers_per_thread=256,
-        threads_per_block=1024,
-        threads_per_sm=threads,
-        blocks_per_sm=32,
-        warp=warp,
-        vector_bytes=16,
-        tma=False,
-        source=source,
-    )
-
-
-AMD_LIMITS: Mapping[str, Limits] = {
-    limits.arch: limits
-    for limits in (
-        _amd("gfx90a", 131072, 2048, 64, "AMD CDNA 2 architecture white paper and ISA reference guide"),
-        _amd("gfx1032", 65536, 1024, 32, "AMD RDNA 2 ISA reference guide"),
-        _amd("gfx1100", 98304, 1024, 32, "AMD RDNA 3 ISA reference guide"),
-    )
-}
 
 
 def _model(name: str, arch: str, units: int, cache_mib: float, gb_s: float, half: float, single: float) -> DeviceModel:
@@ -83,7 +55,7 @@ def find_device(name: str) -> Hardware | None:
             short name of several models means the first of them, those that recordings here are of before others.
     """
     wanted = "".join(device_words(name))
-    models = [*_OTHERS, *DEVICE_MODELS]
+    models = [*_OTHERS, *HIP_MODELS.values(), *DEVICE_MODELS]
     names = {m.name: "".join(device_words(m.name)) for m in models}
     exact = [m for m in models if names[m.name] == wanted]
     telling = re.search(r"\d\d", wanted)

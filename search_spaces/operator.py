@@ -11,6 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,11 @@ from search_spaces.space import digest
 if TYPE_CHECKING:
     from search_spaces.sketch import Sketch
 
-ITEMSIZE: Mapping[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "int8": 1, "float8_e4m3fn": 1}
-# Relative spacing of the values of a dtype: the unit in which results are compared.
+ITEMSIZE: Mapping[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "int8": 1, "int32": 4, "float8_e4m3fn": 1}
+# Relative spacing of the values of a dtype: the unit in which results are compared. Whole numbers must be equal.
 EPSILON: Mapping[str, float] = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
 # Largest finite value, with room for the rounding of a result.
-LARGEST: Mapping[str, float] = {"float16": 6.5e4, "bfloat16": 3.3e38, "float32": 3.3e38}
+LARGEST: Mapping[str, float] = {"float16": 6.5e4, "bfloat16": 3.3e38, "float32": 3.3e38, "int32": 2.0**31 - 1}
 Launch = Callable[[], object]
 # Extents tried for the axes of odd workloads, the largest that fits first: just above a power of two, and primes just
 # below one. Tiles are powers of two, so that each leaves a ragged rest.
@@ -51,14 +52,38 @@ class Axis:
     choices: tuple[int, ...] = ()
 
 
+class Content(StrEnum):
+    """What the elements of an input are.
+
+    `CODES`: several small integers packed into each, so that all bits count. `PAGES`: indices below a bound, no two
+    equal. `OFFSETS`: where groups end that lie one after the other, the last one at a bound; a group may be empty.
+    """
+
+    VALUES = "values"
+    CODES = "codes"
+    PAGES = "pages"
+    OFFSETS = "offsets"
+
+
 @dataclass(frozen=True)
 class TensorSpec:
-    """One argument: inputs come first, outputs last, all dense and row-major."""
+    """One argument: inputs come first, outputs last, all dense and row-major.
+
+    Attributes:
+        name: In the operator's formula.
+        shape: Extents.
+        dtype: Of its elements.
+        output: Whether it is written.
+        content: What the elements of an input are.
+        bound: The bound of pages and offsets.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     output: bool = False
+    content: Content = Content.VALUES
+    bound: int = 0
 
     @property
     def bytes(self) -> int:

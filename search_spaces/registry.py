@@ -18,6 +18,9 @@ from typing import Any
 
 from search_spaces.errors import AutotuneError, MissingDependency, UnknownName
 
+# Module -> its file, of those that `load_file` imported.
+_files: dict[str, Path] = {}
+
 
 def names(package: str) -> tuple[str, ...]:
     """Plug-ins of `package` in alphabetical order; importing none of them."""
@@ -80,27 +83,46 @@ def _attribute(module: ModuleType, attribute: str, name: str, what: str) -> Any:
     return found
 
 
-def load_file(path: Path) -> ModuleType:
-    """Imports a Python file once, under a name that cannot hide an installed module."""
+def load_file(path: Path, copy: Path | None = None) -> ModuleType:
+    """Imports a Python file once, under a name that cannot hide an installed module.
+
+    Args:
+        path: The file.
+        copy: Where its text is, if it is another machine's file; from then on both name this module.
+    """
     path = path.expanduser().resolve()
-    name = f"_autotune_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    name = _module_name(path)
     if name in sys.modules:
         return sys.modules[name]
-    if not path.is_file():
+    place = copy or path
+    if not place.is_file():
         raise AutotuneError(f"no file {path}", "write path/to/my_op.py:MyOp")
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    added = {name, _module_name(place.resolve())}
+    sys.modules.update(dict.fromkeys(added, module))
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        del sys.modules[name]
+        for made in added:
+            del sys.modules[made]
         raise AutotuneError(
             f"{path} cannot be imported: {type(error).__name__}: {error}", "mend it and run again"
         ) from error
+    # After those that it has imported itself.
+    _files[name] = path
     return module
+
+
+def _module_name(path: Path) -> str:
+    return f"_autotune_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+
+
+def loaded_files() -> tuple[Path, ...]:
+    """Files that `load_file` imported, each after those that it needs: a process elsewhere must have them, too."""
+    return tuple(_files.values())
 
 
 def optional(module: str, extra: str) -> ModuleType:

@@ -14,6 +14,7 @@ from autotune.builders import find_generator
 from autotune.checking import Checker
 from autotune.devices.base import Device
 from autotune.devices.telemetry import Conditions
+from autotune.environment import own_compiler_cache
 from autotune.generators.base import Artifact, BoundLaunch
 from autotune.measurement import Policy
 from autotune.timing import Timer
@@ -193,6 +194,7 @@ def _said(problem: Exception) -> str:
 
 def setup(task: Task, policy: Policy, folder: Path, device: str = "") -> Callable[[object], object]:
     """Runs in the child: makes the device ready, returns what answers a job."""
+    own_compiler_cache(folder)
     return Contest(task, policy, folder, device).handle
 
 

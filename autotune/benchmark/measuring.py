@@ -10,16 +10,17 @@ from pathlib import Path
 from autotune.benchmark.contest import Admit, Admitted, Compete, Contested, setup
 from autotune.benchmark.result import Asked, CaseResult, Rival
 from autotune.benchmark.suite import Case
-from autotune.builders import Builders, Built
+from autotune.builders import Builders, Built, local_builders
 from autotune.clock import now
 from autotune.devices.base import DeviceInfo
 from autotune.devices.lock import Queue, device_lock
 from autotune.environment import calm_thread_pools, read_environment
 from autotune.generators.base import Artifact
 from autotune.measurement import Policy
-from autotune.process import Child, Died, Failure
+from autotune.process import Child
 from autotune.race import ratio
 from autotune.records import Roof
+from autotune.runner import Died, Failure
 from autotune.scratch import scratch_folder
 from autotune.task_options import TaskOptions, make_task, on_device, require_device
 from autotune.toolchain import tool_versions
@@ -192,7 +193,7 @@ def _contested(task: Task, chosen: Chosen, terms: Terms, asked: Asked, date: str
 
 def _built(task: Task, schedule: Schedule, policy: Policy, folder: Path) -> Artifact:
     done: list[Built] = []
-    with closing(Builders(task, folder, 1, policy.build_seconds)) as builders:
+    with closing(Builders(task, local_builders(task, folder, 1), policy.build_seconds)) as builders:
         builders.build_all([schedule], done.append)
     (built,) = done
     if built.artifact is None:

@@ -9,10 +9,10 @@ from search_spaces.operator import ITEMSIZE
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
-    cuda_only,
+    copies_ahead,
     fits_shared,
+    gpu_only,
     padded,
-    pipelined,
     useful_stages,
     vectors,
 )
@@ -21,8 +21,8 @@ from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 BLOCKS = (256, 512, 1024, 2048, 4096, 8192, 16384)
-# Of each tensor; with several tensors more of them spill.
-MOST_ELEMENTS = 32
+# Of each tensor: nothing has to live on, but each is an instruction of its own.
+MOST_ELEMENTS = 128
 # Knob values, and what they are called in PTX: what is read or written is not needed again.
 EVICTION: Mapping[str, str] = {"normal": "", "first": "evict_first"}
 
@@ -44,7 +44,7 @@ class FlatBlocks(TiledSketch):
 
     def refuses(self, task: Task) -> str | None:
         """Applies to every shape on CUDA."""
-        return cuda_only(task)
+        return gpu_only(task)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Blocks, vectors, warps, unrolling and eviction."""
@@ -80,7 +80,7 @@ class FlatBlocks(TiledSketch):
                 lambda block, vector, warps: block >= vector * warps * warp,
             ),
             Constraint(
-                f"gives a thread more than {MOST_ELEMENTS} elements",
+                f"unrolls more than {MOST_ELEMENTS} elements a thread",
                 ("block", "num_warps"),
                 lambda block, warps: block <= MOST_ELEMENTS * warps * warp,
             ),
@@ -223,5 +223,5 @@ class FlatLooped(FlatBlocks):
 def staged_bytes(task: Task, block: int, vector: int, stages: int) -> int:
     """Shared memory for loads under way: asynchronous copies move 4 bytes or more, and came with sm_80."""
     itemsize = ITEMSIZE[task.workload.dtype]
-    staged = vector * itemsize >= 4 and pipelined(task.hardware.limits)
+    staged = vector * itemsize >= 4 and copies_ahead(task.hardware.limits)
     return (stages - 1) * read(task) * block * itemsize if staged else 0

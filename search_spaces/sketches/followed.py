@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from search_spaces.operator import ITEMSIZE
 from search_spaces.products import Form, Product
+from search_spaces.sketches.tiles import capability
 from search_spaces.sketches.triton.base import Argument, DescriptorArgument, TensorArgument
 from search_spaces.task import Task
 
+# CDNA 3 multiplies another encoding of fp8, without a negative zero.
+NVIDIA_ONLY = ("float8_e4m3fn",)
 # From where on Triton puts products of a narrow dtype on tensor cores.
 FIRST_ARCH = {"int8": 80, "float8_e4m3fn": 89}
 
@@ -36,7 +39,9 @@ def deeper(task: Task, *depths: int) -> tuple[int, ...]:
 
 def needs_narrow(task: Task) -> str | None:
     """Why no tensor core takes the operands' dtype where that is a narrow one, None where one may."""
-    dtype, arch = operand_dtype(task), int(task.hardware.limits.arch.removeprefix("sm_"))
+    dtype, arch = operand_dtype(task), capability(task.hardware.limits)
+    if arch is None:
+        return f"{task.target.arch} has no matrix cores for {dtype}" if dtype in NVIDIA_ONLY else None
     first = FIRST_ARCH.get(dtype, 0)
     return f"{task.target.arch} has no tensor cores for {dtype}, which came with sm_{first}" if arch < first else None
 

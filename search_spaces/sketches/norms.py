@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from search_spaces.sketches.rows import MOST_ELEMENTS, LoopedRows, RowPieces, WholeRows, staged_bytes
+from search_spaces.sketches.rows import LoopedRows, RowPieces, WholeRows, staged_bytes
 from search_spaces.sketches.tiles import fits_shared, power_of_two
 from search_spaces.sketches.triton.base import Argument, TensorArgument
 from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
+
+# Elements of a thread, with those of weight and bias that it keeps in their narrower dtype.
+MOST_KEPT = 192
 
 
 class NormRows(WholeRows):
@@ -65,11 +68,9 @@ class NormLooped(NormRows, LoopedRows):
         """Those of the rows, and room for weight and bias: in registers where they are kept, else among the loads."""
         limits, block, vectors = task.hardware.limits, power_of_two(task.workload["N"]), _vectors(task)
         fits = Constraint(
-            f"gives a thread more than {MOST_ELEMENTS} elements with the weights that it keeps",
+            f"gives a thread more than {MOST_KEPT} elements with the weights that it keeps",
             ("rows", "num_warps", "weights"),
-            lambda rows, warps, kept: (
-                kept == "reread" or (rows + vectors) * block <= MOST_ELEMENTS * warps * limits.warp
-            ),
+            lambda rows, warps, kept: kept == "reread" or (rows + vectors) * block <= MOST_KEPT * warps * limits.warp,
         )
         staged = fits_shared(
             limits,

@@ -20,7 +20,15 @@ PROGRAMS_PER_SM = 4
 
 
 class ReducedRows(WholeRows):
-    """Whole rows, of which one value each is written."""
+    """Whole rows, of which one value each is written.
+
+    What is read need not live on, so that registers set no limit to it; but each element is an instruction of its own.
+    """
+
+    most_elements = 256
+    beyond = "unrolls the reading of more than {} elements a thread"
+    alive = 0.0
+    alive_of_piece = 0.75
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Those of the rows and how soon the caches may drop them."""
@@ -32,7 +40,11 @@ class ReducedRows(WholeRows):
 
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
         """The shape, the tile and which reduction it is."""
-        return {**super().constants(task, schedule), **reduction(task, schedule)}
+        return {**super().constants(task, schedule), **self.reduction(task, schedule)}
+
+    def reduction(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
+        """Which reduction it is, and how what is read is kept."""
+        return {"MAXIMUM": bool(task.workload["maximum"]), **eviction(schedule)}
 
 
 class ReducedLooped(ReducedRows, LoopedRows):
@@ -95,10 +107,10 @@ class ReducedPieces(ReducedRows, RowPieces):
             **WholeRows.constants(self, task, schedule),
             "STAGES": schedule.integer("num_stages"),
             "SPLIT": schedule.integer("split"),
-            **reduction(task, schedule),
+            **self.reduction(task, schedule),
         }
 
 
-def reduction(task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
-    """Which reduction it is, and how what is read is kept."""
-    return {"MAXIMUM": bool(task.workload["maximum"]), "EVICTION": EVICTION[str(schedule["eviction"])]}
+def eviction(schedule: Schedule) -> dict[str, int | float | bool | str]:
+    """How what is read is kept."""
+    return {"EVICTION": EVICTION[str(schedule["eviction"])]}

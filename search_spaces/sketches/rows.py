@@ -12,12 +12,14 @@ from search_spaces.operator import ITEMSIZE
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
-    cuda_only,
+    capability,
+    copies_ahead,
     fits_registers,
     fits_shared,
+    gpu_only,
     padded,
-    pipelined,
     power_of_two,
+    register_caps,
     useful_stages,
     vectors,
 )
@@ -28,7 +30,7 @@ from search_spaces.task import Task
 # The longest row that the registers of 1024 threads hold in float32.
 LONGEST_ROW = 32768
 # Beyond this their addresses and powers spill.
-MOST_ELEMENTS = 64
+MOST_ELEMENTS = 128
 # What ptxas manages with beside the elements where it must.
 CAPPED_OVERHEAD = 12
 # Shorter rows are one piece, which whole rows read only once.
@@ -39,10 +41,16 @@ class WholeRows(TiledSketch):
     """Reads every row once, some rows a program: what is reduced comes from registers."""
 
     summary = "whole rows in registers, some rows a program"
+    # Elements that a thread may have, and what is said of more.
+    most_elements: int = MOST_ELEMENTS
+    beyond: str = "gives a thread more than {} elements"
+    # Values of a thread that live at a time, for each element of whole rows and of a piece.
+    alive: float = 1.0
+    alive_of_piece: float = 1.5
 
     def refuses(self, task: Task) -> str | None:
         """Needs rows that fit into registers."""
-        if (reason := cuda_only(task)) is not None:
+        if (reason := gpu_only(task)) is not None:
             return reason
         if task.workload["N"] > LONGEST_ROW:
             return f"rows of {task.workload['N']} elements do not fit into registers (at most {LONGEST_ROW})"
@@ -54,7 +62,7 @@ class WholeRows(TiledSketch):
             Knob("rows", Family.TILE_SIZES, (1, 2, 4, 8, 16, 32)),
             self.vector_knob(task),
             Knob("num_warps", Family.WARPS, (1, 2, 4, 8, 16, 32)),
-            Knob("maxnreg", Family.REGISTERS, (0, 32, 64, 128)),
+            Knob("maxnreg", Family.REGISTERS, register_caps(task.hardware.limits, 32, 64, 128)),
         )
 
     def vector_knob(self, task: Task) -> Knob:
@@ -74,16 +82,18 @@ class WholeRows(TiledSketch):
             Constraint(
                 "takes more rows at a time than X has", ("rows",), lambda r: r <= power_of_two(task.workload["M"])
             ),
-            fits_registers(limits, names, lambda r, _, warps: r * block / (warps * limits.warp), "num_warps"),
+            fits_registers(
+                limits, names, lambda r, _, warps: self.alive * r * block / (warps * limits.warp), "num_warps"
+            ),
             Constraint(
                 "leaves a thread fewer elements than its vector holds",
                 names,
                 lambda r, vector, warps: warps == 1 or r * block >= vector * warps * limits.warp,
             ),
             Constraint(
-                f"gives a thread more than {MOST_ELEMENTS} elements",
+                self.beyond.format(self.most_elements),
                 ("rows", "num_warps"),
-                lambda r, warps: r * block <= MOST_ELEMENTS * warps * limits.warp,
+                lambda r, warps: r * block <= self.most_elements * warps * limits.warp,
             ),
         )
 
@@ -116,8 +126,9 @@ class WholeRows(TiledSketch):
         return math.ceil(task.workload["M"] / schedule.integer("rows"))
 
     def shared_bytes(self, task: Task, schedule: Schedule) -> int:
-        """Shared memory of a program: a word a warp and row joins what its warps have reduced."""
-        del task
+        """Shared memory of a program: a word a warp and row joins what warps have reduced, on AMD only of several."""
+        if capability(task.hardware.limits) is None:
+            return 0
         return 4 * schedule.integer("rows") * schedule.integer("num_warps")
 
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
@@ -250,7 +261,7 @@ class RowPieces(WholeRows):
 
     def refuses(self, task: Task) -> str | None:
         """Needs rows of several pieces."""
-        if (reason := cuda_only(task)) is not None:
+        if (reason := gpu_only(task)) is not None:
             return reason
         if task.workload["N"] < SHORTEST_ROW:
             return f"rows of {task.workload['N']} elements fit into registers whole (two passes from {SHORTEST_ROW} on)"
@@ -274,11 +285,11 @@ class RowPieces(WholeRows):
             Constraint(
                 "takes more rows at a time than X has", ("rows",), lambda r: r <= power_of_two(task.workload["M"])
             ),
-            # A piece's values with what two lanes have reduced are alive at a time.
+            # A piece's values with what lanes have reduced are alive at a time.
             Constraint(
                 "holds more values across its main loop than a thread has registers",
                 ("rows", "block_n", "num_warps"),
-                lambda rows, block, warps: 3 * rows * block <= min(65536, 192 * warps * limits.warp),
+                lambda rows, block, warps: self.alive_of_piece * rows * block <= min(65536, 192 * warps * limits.warp),
             ),
             Constraint(
                 "leaves a thread fewer elements than its vector holds",
@@ -333,5 +344,5 @@ def staged_bytes(task: Task, rows: int, width: int, vector: int, stages: int, si
         single: Further rows that every turn of the loop reads, such as weights.
     """
     itemsize = ITEMSIZE[task.workload.dtype]
-    staged = vector * itemsize >= 4 and pipelined(task.hardware.limits)
+    staged = vector * itemsize >= 4 and copies_ahead(task.hardware.limits)
     return (stages - 1) * (rows * matrices(task) + single) * width * itemsize if staged else 0

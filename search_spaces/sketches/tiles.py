@@ -94,7 +94,14 @@ class TiledSketch(TritonSketch):
 
     def spaces(self, task: Task) -> tuple[SketchSpace, ...]:
         """The knobs with their limits."""
-        return (SketchSpace(self.name, self.knobs(task), self.constraints(task)),)
+        limits, knobs, kept = task.hardware.limits, self.knobs(task), self.constraints(task)
+        fits = Constraint(
+            f"has more than the {limits.threads_per_block} threads of a block",
+            ("num_warps",),
+            lambda warps: warps * limits.warp <= limits.threads_per_block,
+        )
+        too_many = any(not fits.holds(warps) for knob in knobs if knob.name == "num_warps" for warps in knob.values)
+        return (SketchSpace(self.name, knobs, (fits, *kept) if too_many else kept),)
 
     @abstractmethod
     def preferred(self, task: Task) -> Mapping[str, Value]:
@@ -138,14 +145,14 @@ def _distance(value: Value, target: Value) -> float:
     return math.inf
 
 
-def cuda_only(task: Task) -> str | None:
+def gpu_only(task: Task) -> str | None:
     """Why no Triton sketch applies to the target, None where one may."""
-    return None if task.target.kind == "cuda" else "Triton makes CUDA kernels only"
+    return None if task.target.kind in ("cuda", "hip") else "Triton makes kernels of GPUs only: CUDA's and HIP's"
 
 
 def needs_tma(task: Task, instead: str) -> str | None:
     """Why a sketch whose products move by TMA does not apply, None where it may; `instead` takes exact float32."""
-    if (reason := cuda_only(task)) is not None:
+    if (reason := gpu_only(task)) is not None:
         return reason
     if not task.hardware.limits.tma:
         return f"{task.target.arch} has no TMA, which came with sm_90"
@@ -183,13 +190,36 @@ def warp_group_product(limits: Limits, dtype: str, rows: int, warps: int) -> boo
     return limits.arch in WARP_GROUP_ARCHS and on_tensor_cores(limits, dtype) and rows >= 64 and warps % 4 == 0
 
 
+def capability(limits: Limits) -> int | None:
+    """NVIDIA's number of the architecture, 90 for sm_90; None for another maker's."""
+    return int(limits.arch.removeprefix("sm_")) if limits.arch.startswith("sm_") else None
+
+
+def register_caps(limits: Limits, *caps: int) -> tuple[int, ...]:
+    """Caps on a thread's registers, 0 for none; only NVIDIA's assembler takes one."""
+    return (0, *caps) if capability(limits) is not None else (0,)
+
+
 def pipelined(limits: Limits) -> bool:
-    """Whether loads can run ahead of their use, with the asynchronous copies that came with sm_80."""
-    return int(limits.arch.removeprefix("sm_")) >= 80
+    """Whether loads can run ahead of their use: by the asynchronous copies of sm_80, on AMD through registers."""
+    return (capability(limits) or 80) >= 80
+
+
+def copies_ahead(limits: Limits) -> bool:
+    """Whether loads that feed no product run ahead through shared memory; on AMD they stay in registers."""
+    return pipelined(limits) and capability(limits) is not None
+
+
+def one_operand(limits: Limits, stages: int) -> bool:
+    """Whether the smaller operand alone may be in shared memory: on AMD where nothing runs ahead."""
+    return stages == 1 and capability(limits) is None
 
 
 def buffers(limits: Limits, stages: int, asynchronous: bool) -> int:
-    """Copies of a loop's operands in shared memory: one a stage, less the one in use unless it is used from there."""
+    """Copies of a loop's operands in shared memory: one a stage, less the one in use unless it is used from there.
+
+    On AMD with one stage it may be that of one operand alone: see `one_operand`.
+    """
     if not pipelined(limits):
         return 1
     return max(1, stages if asynchronous else stages - 1)

@@ -9,6 +9,7 @@ from typing import Any
 from search_spaces import registry
 from search_spaces.schedule import Value
 from search_spaces.sketches.tvm.base import EXTRA, nodes
+from search_spaces.sketches.tvm_names import block_realize_class, buffer_of
 from search_spaces.space import Family, Knob
 
 JOBS_PER_CORE = (1, 2, 4, 16)
@@ -131,7 +132,7 @@ class _Replay:
         if not any(v.iter_type == REDUCTION for v in made.iter_vars):
             return len(loops)
         tvm = registry.optional("tvm", EXTRA)
-        realizes = nodes(loops[0], tvm.s_tir.SBlockRealize)
+        realizes = nodes(loops[0], block_realize_class())
         reducing = {
             var
             for realize in realizes
@@ -142,7 +143,7 @@ class _Replay:
         read = {
             var
             for region in user.reads
-            if region.source.same_as(made.writes[0].source)
+            if buffer_of(region).same_as(buffer_of(made.writes[0]))
             for axis in region.region
             for var in nodes(axis.min, tvm.tirx.Var)
         }

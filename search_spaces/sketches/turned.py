@@ -9,10 +9,10 @@ from search_spaces.operator import ITEMSIZE
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
-    cuda_only,
+    copies_ahead,
     fits_shared,
+    gpu_only,
     padded,
-    pipelined,
     power_of_two,
     useful_stages,
     vectors,
@@ -34,7 +34,7 @@ class TurnedTiles(TiledSketch):
 
     def refuses(self, task: Task) -> str | None:
         """Applies to every shape on CUDA."""
-        return cuda_only(task)
+        return gpu_only(task)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Tiles, both vectors, warps, eviction and the order in which tiles are met."""
@@ -236,5 +236,5 @@ class TurnedLooped(TurnedTiles):
 def staged_bytes(task: Task, tile: int, vector: int, stages: int) -> int:
     """Shared memory for loads under way: asynchronous copies move 4 bytes or more, and came with sm_80."""
     itemsize = ITEMSIZE[task.workload.dtype]
-    staged = vector * itemsize >= 4 and pipelined(task.hardware.limits)
+    staged = vector * itemsize >= 4 and copies_ahead(task.hardware.limits)
     return (stages - 1) * tile * itemsize if staged else 0

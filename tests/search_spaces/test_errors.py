@@ -19,6 +19,12 @@ def test_a_hint_may_be_left_out():
     assert str(AutotuneError("all said")) == "all said"
 
 
+def test_what_no_terminal_should_be_sent_is_an_escape():
+    error = AutotuneError("no run \x1b[2J\nhere \x02", "see\tit \ud800")
+    assert str(error) == "no run \\x1b[2J here \\x02; see it \\ud800"
+    assert (error.message, error.hint) == ("no run \\x1b[2J here \\x02", "see it \\ud800")
+
+
 def test_unknown_names_are_guessed():
     error = UnknownName.of("strategy", "evolutionery", ["random", "evolutionary"])
     assert str(error) == "unknown strategy 'evolutionery'; did you mean 'evolutionary'? known: evolutionary, random"

@@ -2,6 +2,7 @@ import pickle
 
 import pytest
 
+from search_spaces.amd import HIP_MODELS, hip_hardware
 from search_spaces.errors import UnknownName
 from search_spaces.hardware import CUDA_LIMITS, DEVICE_MODELS, cpu_hardware, cuda_hardware, cuda_limits
 
@@ -53,3 +54,17 @@ def test_hardware_travels():
     hardware = cuda_hardware("sm_90", "NVIDIA H200")
     assert pickle.loads(pickle.dumps(hardware)) == hardware
     assert hash(hardware) == hash(cuda_hardware("sm_90", "NVIDIA H200"))
+
+
+@pytest.mark.parametrize("arch", HIP_MODELS)
+def test_every_amd_arch_that_is_compiled_for_has_limits_and_a_model(arch):
+    hardware = hip_hardware(arch)
+    assert hardware.limits.arch == hardware.model.arch == arch
+    assert hardware.limits.warp == 64
+    assert not hardware.limits.tma
+    assert hardware.peak("float16") > hardware.peak("float32")
+
+
+def test_an_unknown_amd_arch_is_named():
+    with pytest.raises(UnknownName, match="did you mean 'gfx942'"):
+        hip_hardware("gfx943")

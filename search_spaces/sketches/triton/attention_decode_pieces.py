@@ -9,9 +9,10 @@ from search_spaces.operator import ITEMSIZE
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
-    cuda_only,
+    copies_ahead,
     fits_registers,
     fits_shared,
+    gpu_only,
     on_tensor_cores,
     padded,
     pipelined,
@@ -38,7 +39,7 @@ MOST_PROGRAMS = 32
 # Some make programs for whole waves of 108, 132 or 148 multiprocessors where others are powers of two.
 PIECES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 27, 32, 33, 37, 48, 64, 66, 96, 128)
 # Values of pieces that a thread can join at a time.
-MOST_JOINED = 64
+MOST_JOINED = 256
 
 
 class AttentionDecodePieces(TiledSketch):
@@ -51,7 +52,7 @@ class AttentionDecodePieces(TiledSketch):
 
     def refuses(self, task: Task) -> str | None:
         """Applies to every CUDA architecture and shape."""
-        return cuda_only(task)
+        return gpu_only(task)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """The decisions, those that need a new binary first."""
@@ -138,7 +139,9 @@ class AttentionDecodePieces(TiledSketch):
             return 0
         if stages == 1:
             return tile if block_m >= PRODUCT_ROWS and on_tensor_cores(task.hardware.limits, task.workload.dtype) else 0
-        return (stages - 1) * 2 * tile
+        if copies_ahead(task.hardware.limits):
+            return (stages - 1) * 2 * tile
+        return (stages - 2) * 2 * tile if block_m >= PRODUCT_ROWS else 0
 
     def units(self, task: Task, block_m: int) -> int:
         """Blocks of queries, over all key/value heads."""
@@ -177,22 +180,26 @@ class AttentionDecodePieces(TiledSketch):
         return {**super().derived(task, schedule), "joined_bytes": joined / cache, "log2_pieces": math.log2(pieces)}
 
     def launch(self, task: Task, schedule: Schedule) -> TritonLaunch:
-        """The kernel's parameters and grid, with memory for the pieces' sums and a count a block of queries."""
-        w, block_m, pieces = task.workload, schedule.integer("block_m"), schedule.integer("pieces")
-        units = self.units(task, block_m)
-        words = w["B"] * w["G"] * queries(task) * (w["D"] + 2) * pieces
-        arguments: dict[str, Argument] = {name.lower(): TensorArgument(name) for name in "QKVO"}
-        arguments["partial"] = WorkspaceArgument(words if pieces > 1 else 1)
-        arguments["counters"] = WorkspaceArgument(units, "int32")
-        arguments["pieces"] = ScalarArgument(pieces)
-        arguments["pieces_first"] = ScalarArgument(int(schedule["inner"] == "pieces"))
+        """The kernel's parameters and grid."""
+        units = self.units(task, schedule.integer("block_m"))
         return TritonLaunch(
-            arguments=arguments,
+            arguments=self.arguments(task, schedule),
             constants=self.constants(task, schedule),
-            grid=(units * pieces, 1, 1),
+            grid=(units * schedule.integer("pieces"), 1, 1),
             num_warps=schedule.integer("num_warps"),
             num_stages=1,
         )
+
+    def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
+        """The tensors, with memory for the pieces' sums and a count a block of queries, and how pieces are dealt."""
+        w, pieces = task.workload, schedule.integer("pieces")
+        words = w["B"] * w["G"] * queries(task) * (w["D"] + 2) * pieces
+        arguments: dict[str, Argument] = {name.lower(): TensorArgument(name) for name in "QKVO"}
+        arguments["partial"] = WorkspaceArgument(words if pieces > 1 else 1)
+        arguments["counters"] = WorkspaceArgument(self.units(task, schedule.integer("block_m")), "int32")
+        arguments["pieces"] = ScalarArgument(pieces)
+        arguments["pieces_first"] = ScalarArgument(int(schedule["inner"] == "pieces"))
+        return arguments
 
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
         """The shape, the scale of the scores in powers of two, and the blocks."""

@@ -26,8 +26,7 @@ class AttentionDescriptors(AttentionPointers):
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Blocks of queries and keys, warps, stages, register cap and the order of programs."""
-        del task
-        return (*self.tile_knobs(), *order_knobs())
+        return (*self.tile_knobs(task.hardware.limits), *order_knobs())
 
     def operand_bytes(self, task: Task, block_m: int, block_n: int, warps: int, stages: int) -> int:
         """Shared memory for the queries, which stay only for wgmma, and for the keys and values on their way."""

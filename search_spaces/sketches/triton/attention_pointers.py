@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from search_spaces.hardware import Limits
 from search_spaces.operator import ITEMSIZE
 from search_spaces.operators.attention import Attention
 from search_spaces.sketches.tiles import (
@@ -12,11 +13,13 @@ from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
     buffers,
-    cuda_only,
+    capability,
     fits_registers,
     fits_shared,
+    gpu_only,
     on_tensor_cores,
     power_of_two,
+    register_caps,
     useful_stages,
     vectors,
     warp_group_product,
@@ -28,7 +31,7 @@ from search_spaces.task import Task
 # Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
 UNROLLED_LIMIT = 1024
 # Register caps at which one more block of 4 or 8 warps finds room on a multiprocessor, and some that only steer ptxas.
-REGISTER_CAPS = (0, 80, 96, 128, 168, 192, 224, 255)
+REGISTER_CAPS = (80, 96, 128, 168, 192, 224, 255)
 
 
 class AttentionPointers(TiledSketch):
@@ -41,22 +44,22 @@ class AttentionPointers(TiledSketch):
 
     def refuses(self, task: Task) -> str | None:
         """Applies to every CUDA architecture and shape."""
-        return cuda_only(task)
+        return gpu_only(task)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """The decisions, those that need a new binary first."""
         limits, dtype = task.hardware.limits, task.workload.dtype
         vector = Knob("store_vector", Family.VECTOR_WIDTH, vectors(limits, dtype, task.workload["D"], 2))
-        return (*self.tile_knobs(), vector, *order_knobs())
+        return (*self.tile_knobs(limits), vector, *order_knobs())
 
-    def tile_knobs(self) -> tuple[Knob, ...]:
+    def tile_knobs(self, limits: Limits) -> tuple[Knob, ...]:
         """Blocks of queries and keys, and what they run with."""
         return (
             Knob("block_m", Family.TILE_SIZES, (16, 32, 64, 128, 256)),
             Knob("block_n", Family.TILE_SIZES, (16, 32, 64, 128, 256)),
             Knob("num_warps", Family.WARPS, (1, 2, 4, 8)),
             Knob("num_stages", Family.SHARED_MEMORY, (1, 2, 3, 4, 5)),
-            Knob("maxnreg", Family.REGISTERS, REGISTER_CAPS),
+            Knob("maxnreg", Family.REGISTERS, register_caps(limits, *REGISTER_CAPS)),
         )
 
     def constraints(self, task: Task) -> tuple[Constraint, ...]:
@@ -111,6 +114,9 @@ class AttentionPointers(TiledSketch):
         """Shared memory for the queries and for the keys and values on their way, in bytes."""
         limits, dtype = task.hardware.limits, task.workload.dtype
         copies = buffers(limits, stages, warp_group_product(limits, dtype, block_m, warps))
+        if capability(limits) is None:
+            # The queries stay in registers, and where nothing runs ahead the values take the keys' place.
+            return (1 if stages == 1 else copies * 2) * block_n * width(task) * ITEMSIZE[dtype]
         return (block_m + copies * 2 * block_n) * width(task) * ITEMSIZE[dtype]
 
     def preferred(self, task: Task) -> Mapping[str, Value]:

@@ -46,9 +46,21 @@ class DescriptorArgument:
 
 @dataclass(frozen=True)
 class ScalarArgument:
-    """An integer passed at run time, never specialised by value."""
+    """An integer passed at run time.
+
+    Attributes:
+        value: The integer.
+        specialised: Compiled as Triton's own launches compile it: 1 as a constant, a multiple of 16 as such. Else
+            never by its value.
+    """
 
     value: int
+    specialised: bool = False
+
+    @property
+    def folded(self) -> bool:
+        """Whether it is a constant of the binary and not passed."""
+        return self.specialised and self.value == 1
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from search_spaces.sketches.convolutions import WALKS, Convolution, intensity, o
 from search_spaces.sketches.tiles import (
     Footprint,
     buffers,
-    cuda_only,
+    gpu_only,
     on_tensor_cores,
+    one_operand,
     padded,
     power_of_two,
     vectors,
@@ -37,7 +38,7 @@ class Conv2dPixels(Convolution):
 
     def refuses(self, task: Task) -> str | None:
         """Applies to every CUDA architecture and shape."""
-        return cuda_only(task)
+        return gpu_only(task)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """Tiles, warps, stages, what a step sums over, the store's vectors and the order of tiles."""
@@ -68,7 +69,7 @@ class Conv2dPixels(Convolution):
         """
         limits, dtype = task.hardware.limits, task.workload.dtype
         bm, bn, bk, warps, stages = knobs.values()
-        alone = task.workload["nchw"] or task.workload["C"] * ITEMSIZE[dtype] % 16 != 0
+        alone = task.workload["nchw"] or task.workload["C"] * ITEMSIZE[dtype] % 16 != 0 or one_operand(limits, stages)
         copies = 1 if alone else buffers(limits, stages, warp_group_product(limits, dtype, bm, warps))
         return copies * min(bm, bn) * bk * ITEMSIZE[dtype] if alone else copies * (bm + bn) * bk * ITEMSIZE[dtype]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from search_spaces.operator import ITEMSIZE
 from search_spaces.sketches.followed import deeper, operand_dtype
 from search_spaces.sketches.promotion import NAME, preferred_terms
 from search_spaces.sketches.tiles import Footprint, on_tensor_cores, power_of_two
@@ -22,8 +23,9 @@ ROUNDS = 2
 FEW_ROWS = 64
 # More programs than this for each multiprocessor only hand pieces to each other.
 MOST_ROUNDS = 16
-# Elements that a thread can load at once where loads do not go to shared memory by themselves.
-MOST_LOADED = 128
+# Registers' worth that a thread can load at once where loads do not go to shared memory by themselves: not all of it
+# has to be there before the first is used.
+MOST_LOADED = 320
 
 
 def few_tiles(task: Task) -> str | None:
@@ -41,7 +43,7 @@ class MatmulKSplit(MatmulTiled):
     name = "triton.matmul_k_split"
     kernel = "search_spaces.kernels.split:split"
     summary = "several programs a tile through pointers, each a piece of K (split-K)"
-    followed = ("TRANS_B", "SCALED", "BIAS", "RESIDUAL", "ACTIVATION", "PROMOTE")
+    followed: tuple[str, ...] = ("TRANS_B", "SCALED", "BIAS", "RESIDUAL", "ACTIVATION", "PROMOTE")
     tile_knobs = (*MatmulTiled.tile_knobs, "swapped")
 
     def refuses(self, task: Task) -> str | None:
@@ -67,7 +69,8 @@ class MatmulKSplit(MatmulTiled):
 
     def constraints(self, task: Task) -> tuple[Constraint, ...]:
         """Those of the tiled sketch; every piece has steps, and no program comes too late to help."""
-        m, n, k = (task.workload[axis] for axis in "MNK")
+        m, n, k = self.extents(task)
+        size = ITEMSIZE[operand_dtype(task)]
         most = MOST_ROUNDS * task.hardware.model.sms
 
         def has_steps(block_k: int, pieces: int) -> bool:
@@ -86,7 +89,7 @@ class MatmulKSplit(MatmulTiled):
                 "loads more at once than a thread has registers",
                 ("block_m", "block_n", "block_k", "num_warps", "num_stages"),
                 lambda bm, bn, bk, warps, stages: (
-                    stages > 1 or (bm + bn) * bk <= MOST_LOADED * warps * task.hardware.limits.warp
+                    stages > 1 or (bm + bn) * bk * size <= 4 * MOST_LOADED * warps * task.hardware.limits.warp
                 ),
             ),
             Constraint(
@@ -122,15 +125,19 @@ class MatmulKSplit(MatmulTiled):
 
     def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
         """Those of the tiled sketch, and room for every piece with a counter a tile."""
-        given = super().arguments(task, schedule)
+        ordered = order(schedule)
+        given = {k: v for k, v in super().arguments(task, schedule).items() if k not in ordered}
+        return {**given, **self.workspaces(task, schedule)}
+
+    def workspaces(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
+        """Room for every piece with a counter a tile, and the order of tiles."""
         pieces = self.programs(task, schedule) if schedule.integer("split_k") > 1 else 1
         size = schedule.integer("block_m") * schedule.integer("block_n")
         spaces = {
             "partial": WorkspaceArgument(pieces * size),
             "counters": WorkspaceArgument(tiles(task, schedule), "int32"),
         }
-        ordered = order(schedule)
-        return {**{k: v for k, v in given.items() if k not in ordered}, **spaces, **ordered}
+        return {**spaces, **order(schedule)}
 
     def own_constants(self, schedule: Schedule) -> dict[str, int]:
         """The store's vectors, the pieces, and which operand has the rows."""

@@ -29,11 +29,13 @@ from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
     buffers,
-    cuda_only,
+    capability,
     fits_registers,
     fits_shared,
+    gpu_only,
     nearest,
     on_tensor_cores,
+    one_operand,
     padded,
     power_of_two,
     useful_stages,
@@ -71,10 +73,9 @@ class Tile:
         """Columns of the other operand."""
         return self.block_m if self.swapped else self.block_n
 
-    @property
-    def accumulators(self) -> float:
+    def accumulators(self, warp: int) -> float:
         """Sums that a thread holds."""
-        return self.block_m * self.block_n / (self.num_warps * 32)
+        return self.block_m * self.block_n / (self.num_warps * warp)
 
 
 class MatmulTiled(TiledSketch):
@@ -93,7 +94,7 @@ class MatmulTiled(TiledSketch):
 
     def refuses(self, task: Task) -> str | None:
         """Applies to every CUDA architecture and shape, with narrow operands where tensor cores take them."""
-        return cuda_only(task) or needs_narrow(task)
+        return gpu_only(task) or needs_narrow(task)
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """The decisions, those that need a new binary first."""
@@ -113,9 +114,13 @@ class MatmulTiled(TiledSketch):
             *order_knobs(),
         )
 
+    def extents(self, task: Task) -> tuple[int, int, int]:
+        """Rows and columns of C, and terms of a sum."""
+        return task.workload["M"], task.workload["N"], task.workload["K"]
+
     def constraints(self, task: Task) -> tuple[Constraint, ...]:
         """What cannot run, and tiles that the shape or the warps leave idle."""
-        m, n, k = (task.workload[axis] for axis in "MNK")
+        m, n, k = self.extents(task)
         limits = task.hardware.limits
         extents = {"block_m": m, "block_n": n, "block_k": k}
         tiled = [knob for knob in self.knobs(task) if knob.name in extents]
@@ -169,6 +174,11 @@ class MatmulTiled(TiledSketch):
         copies = buffers(limits, tile.num_stages, warp_group_product(limits, dtype, tile.rows, tile.num_warps))
         # With one stage A is in registers before the second matrix arrives.
         strips = self.sides * tile.block_n + (tile.block_m if self.sides == 1 or tile.num_stages > 1 else 0)
+        if capability(limits) is None:
+            # On AMD the smaller operand is not always copied ahead, and where nothing is the larger need not be there.
+            smaller, larger = sorted((tile.block_m, self.sides * tile.block_n))
+            ahead = 0 if one_operand(limits, tile.num_stages) else copies * larger
+            return (ahead + smaller) * tile.block_k * ITEMSIZE[dtype]
         return copies * strips * tile.block_k * ITEMSIZE[dtype]
 
     def default(self, task: Task) -> Schedule | None:
@@ -201,13 +211,13 @@ class MatmulTiled(TiledSketch):
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
         """A tile of C and the strips of A and B that it needs."""
         tile = self.tile(schedule[name] for name in self.tile_knobs)
-        m, n, k = (task.workload[axis] for axis in "MNK")
+        m, n, k = self.extents(task)
         bm, bn, bk = tile.block_m, tile.block_n, tile.block_k
         return Footprint(
             programs=math.prod(self.grid(task, schedule)),
             warps=tile.num_warps,
             shared_bytes=self.shared_bytes(task, tile),
-            registers=self.sides * tile.accumulators
+            registers=self.sides * tile.accumulators(task.hardware.limits.warp)
             + unpromoted_sums(schedule, tile.rows, tile.columns, tile.num_warps),
             steps=math.ceil(k / bk),
             intensity=2.0 * self.sides * bm * bn / ((bm + self.sides * bn) * ITEMSIZE[operand_dtype(task)]),
@@ -219,12 +229,13 @@ class MatmulTiled(TiledSketch):
         made = self.footprint(task, schedule)
         hardware = task.hardware
         rows, columns, together = self.unit(schedule)
-        sides = {"rows": (rows, "M"), "columns": (columns, "N")}
+        m, n, k = self.extents(task)
+        sides = {"rows": (rows, m), "columns": (columns, n)}
         (tall, high), (wide, broad) = sides.values() if schedule["order"] == "rows" else reversed(sides.values())
         at_a_time = min(made.programs, hardware.model.sms * made.resident(hardware.limits)) // together
-        group = min(schedule.integer("group"), math.ceil(task.workload[high] / tall))
-        strips = group * tall + min(task.workload[broad], math.ceil(at_a_time / group) * wide)
-        read = strips * task.workload["K"] * ITEMSIZE[operand_dtype(task)]
+        group = min(schedule.integer("group"), math.ceil(high / tall))
+        strips = group * tall + min(broad, math.ceil(at_a_time / group) * wide)
+        read = strips * k * ITEMSIZE[operand_dtype(task)]
         return {**made.features(hardware), "log2_wave_cache": math.log2(read / hardware.model.l2_bytes)}
 
     def arguments(self, task: Task, schedule: Schedule) -> dict[str, Argument]:
@@ -234,7 +245,7 @@ class MatmulTiled(TiledSketch):
 
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
         """The shape, the tile and what follows the product."""
-        made: dict[str, int | float | bool | str] = {axis: task.workload[axis] for axis in "MNK"}
+        made: dict[str, int | float | bool | str] = dict(zip("MNK", self.extents(task), strict=True))
         made.update({name.upper(): schedule.integer(name) for name in ("block_m", "block_n", "block_k")})
         last = {**follow_constants(task), "PROMOTE": promoted_terms(schedule)}
         follow = {name: value for name, value in last.items() if name in self.followed}

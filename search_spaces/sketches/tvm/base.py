@@ -10,6 +10,7 @@ from search_spaces import registry
 from search_spaces.errors import AutotuneError, InvalidSchedule
 from search_spaces.operator import Operator
 from search_spaces.sketch import Sketch
+from search_spaces.sketches.tvm_names import walk
 from search_spaces.space import Schedule
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class TvmSketch(Sketch):
 
     def refuses(self, task: Task) -> str | None:
         """Where TVM is missing or the operator has no TE definition; then whatever `refuses_task` says."""
+        if task.target.kind == "hip":
+            return "TVM's wheels have no code generator for AMD's GPUs"
         if not registry.available("tvm"):
             return "TVM is not installed: pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'"
         if type(task.operator).compute is Operator.compute:
@@ -106,7 +109,7 @@ def empty_schedule(task: Task) -> Any:
 def nodes(tree: Any, *kinds: Any) -> list[Any]:
     """Every node of the given classes in a TIR statement or expression."""
     found: list[Any] = []
-    registry.optional("tvm_ffi", EXTRA).structural_walk(tree, (kinds, found.append))
+    walk(tree, kinds, found.append)
     return found
 
 

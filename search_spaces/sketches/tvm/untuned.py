@@ -16,6 +16,7 @@ from search_spaces.sketches.tvm.base import (
     tvm_target,
     workload_module,
 )
+from search_spaces.sketches.tvm_names import arguments_of, buffer_of, call_class
 from search_spaces.space import SketchSpace
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def _stages(schedule: Any) -> list[Any]:
 
 
 def _is_output(schedule: Any, block: Any) -> bool:
-    written = schedule.get(block).writes[0].source
-    return any(written.same_as(parameter) for parameter in schedule.mod["main"].params)
+    written = buffer_of(schedule.get(block).writes[0])
+    return any(written.same_as(parameter) for parameter in arguments_of(schedule.mod["main"]))
 
 
 def _reduces(schedule: Any, block: Any) -> bool:
@@ -113,7 +114,7 @@ def _reduces(schedule: Any, block: Any) -> bool:
 
 def _costly(tir: Any, block: Any) -> bool:
     """Whether computing an element twice costs more than storing it: it divides or calls a function."""
-    calls = nodes(block.body, registry.optional("tvm.ir", EXTRA).Call)
+    calls = nodes(block.body, call_class())
     return any(call.op.name != "tirx.if_then_else" for call in calls) or bool(nodes(block.body, tir.Div))
 
 

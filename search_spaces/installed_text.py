@@ -1,0 +1,54 @@
+"""Functions taken from the text of an installed package, which may need a GPU to be imported as a whole."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from search_spaces.errors import MissingDependency
+
+
+def source_file(package: str, file: str) -> Path | None:
+    """The file of an installed package, or None where there is none; imports nothing.
+
+    Args:
+        package: A top-level package.
+        file: Its path in the package's folder.
+    """
+    spec = importlib.util.find_spec(package)
+    folders = spec.submodule_search_locations if spec is not None else None
+    places = [Path(folder) / file for folder in folders or ()]
+    return next((place for place in places if place.is_file()), None)
+
+
+def function_of(package: str, file: str, names: tuple[str, ...], namespace: Mapping[str, Any]) -> Any:
+    """Runs the definitions called `names` of a package's file, and nothing else of it.
+
+    Args:
+        package: A top-level package.
+        file: Its path in the package's folder.
+        names: Functions, those first that later ones call.
+        namespace: What their text refers to, decorators and annotations included.
+
+    Returns:
+        The last of them.
+
+    Raises:
+        MissingDependency: The package is not installed, or its file defines no such function.
+    """
+    path = source_file(package, file)
+    remedy = f"pip install --no-deps {package}"
+    if path is None:
+        raise MissingDependency(f"{package} is not installed, or has no {file}", remedy)
+    defined = {n.name: n for n in ast.parse(path.read_bytes()).body if isinstance(n, ast.FunctionDef)}
+    absent = [name for name in names if name not in defined]
+    if absent:
+        raise MissingDependency(f"this version of {package} has no {absent[0]} in {file}", remedy)
+    # Under the file's own name, so that who asks for a function's source finds it.
+    program = compile(ast.Module([defined[name] for name in names], []), str(path), "exec")
+    made = {"__name__": f"{package}.{names[-1]}", **namespace}
+    exec(program, made)
+    return made[names[-1]]
