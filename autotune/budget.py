@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from autotune.clock import monotonic
 
+# Trials of a search by the kind of its target, where the user names no number.
+TRIALS = {"llvm": 64, "cuda": 512, "hip": 512}
+
 
 @dataclass
 class Budget:

@@ -1,23 +1,27 @@
-"""A pool of builder processes: schedules in, artifacts or reasons out, on all cores at once."""
+"""A pool of builders: schedules in, artifacts or reasons out, on all cores at once."""
 
 from __future__ import annotations
 
+import errno
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from autotune.clock import monotonic
+from autotune.clock import awake
 from autotune.generators.base import Artifact, BuildError, Generator
 from autotune.measurement import Status
-from autotune.process import Child, Died, Failure, preload
+from autotune.process import Child, preload
+from autotune.runner import Died, Failure, Runner
 from search_spaces import registry
-from search_spaces.errors import InvalidSchedule
+from search_spaces.errors import CannotWrite, InvalidSchedule
 from search_spaces.space import Schedule
 from search_spaces.task import Task
 
 GENERATORS = "autotune.generators"
+_POLL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -38,36 +42,59 @@ def find_generator(name: str) -> Generator:
     return found
 
 
-def _setup(task: Task, folder: Path) -> Callable[[Schedule], Artifact | str]:
+@dataclass(frozen=True)
+class NoRoom:
+    """A builder's answer where it could not write: no fault of the schedule, and the next one would end likewise.
+
+    Attributes:
+        folder: Where there is no room.
+    """
+
+    folder: str
+
+
+def setup_builder(task: Task, folder: Path) -> Callable[[Schedule], Artifact | NoRoom | str]:
     """Runs in a builder: answers a schedule with its artifact, or with the compiler's reason."""
 
-    def build(schedule: Schedule) -> Artifact | str:
+    def build(schedule: Schedule) -> Artifact | NoRoom | str:
         generator = find_generator(task.sketch_of(schedule).generator)
         try:
             return generator.build(task, schedule, folder)
-        except (BuildError, InvalidSchedule) as error:
+        except (BuildError, InvalidSchedule, OSError) as error:
+            if os.strerror(errno.ENOSPC) in str(error):
+                return NoRoom(str(folder))
+            if isinstance(error, OSError):
+                raise
             return " ".join(str(error).split())[:500] or "refused without a reason"
 
     return build
 
 
-class Builders:
-    """Builds schedules of one task in `count` processes.
+def local_builders(task: Task, folder: Path, count: int) -> list[Runner[Schedule]]:
+    """Processes of this machine that build schedules of a task.
 
     Args:
         task: What is built.
-        folder: Cache folder of the run; binaries and the builders' log go there.
+        folder: Cache folder of the run; binaries and the builders' logs go there.
         count: Number of processes.
+    """
+    preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
+    return [Child(setup_builder, (task, folder), folder / f"builder-{i}.log") for i in range(count)]
+
+
+class Builders:
+    """Builds schedules of one task.
+
+    Args:
+        task: What is built.
+        runners: Who build.
         timeout: Seconds that one build may take.
     """
 
-    def __init__(self, task: Task, folder: Path, count: int, timeout: float) -> None:
-        preload([m for g in {s.generator for s in task.sketches.values()} for m in find_generator(g).preload])
+    def __init__(self, task: Task, runners: Sequence[Runner[Schedule]], timeout: float) -> None:
         self._task = task
         self._timeout = timeout
-        self._children: list[Child[Schedule]] = [
-            Child(_setup, (task, folder), folder / f"builder-{i}.log") for i in range(count)
-        ]
+        self._children = list(runners)
         self._queue: deque[Schedule] = deque()
         self._held: dict[object, list[Schedule]] = {}
         self.busy_seconds = 0.0
@@ -116,7 +143,7 @@ class Builders:
         busy = [child for child in self._children if child.job is not None]
         return [self._receive(c) for c in busy if c.connection in ready or c.remaining() <= 0]
 
-    def _receive(self, child: Child[Schedule]) -> Built:
+    def _receive(self, child: Runner[Schedule]) -> Built:
         schedule = child.job
         assert schedule is not None
         artifact, status = None, Status.BUILD_ERROR
@@ -127,11 +154,15 @@ class Builders:
         except Died as error:
             status, detail = Status.CRASHED, f"the compiler died: {error}"
         else:
+            if isinstance(answer, NoRoom):
+                raise CannotWrite(
+                    f"{answer.folder}: no room for what is built", "make room or set TMPDIR, and --resume"
+                )
             if isinstance(answer, Artifact):
                 artifact, status, detail = answer, Status.OK, ""
             else:
                 detail = answer.summary if isinstance(answer, Failure) else answer
-        seconds = monotonic() - child.sent
+        seconds = awake() - child.sent
         self.busy_seconds += seconds
         self._queue.extendleft(reversed(self._held.pop(self._binary_key(schedule), ())))
         return Built(schedule, artifact, status, detail, seconds)
@@ -142,7 +173,7 @@ class Builders:
             self.submit(schedule)
         while self.waiting or self.building:
             self.dispatch()
-            ready = wait(self.connections(), timeout=max(0.0, self.next_deadline()))
+            ready = wait(self.connections(), timeout=max(0.0, min(_POLL_SECONDS, self.next_deadline())))
             for built in self.collect(ready):
                 done(built)
 

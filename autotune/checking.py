@@ -11,15 +11,17 @@ from autotune.buffers import Buffers
 from autotune.clock import monotonic
 from autotune.devices.base import Device
 from autotune.generators.base import BoundLaunch, Kernel
-from autotune.inputs import Distribution, Draw, distributions, huge, normal, stored
+from autotune.inputs import Distribution, Draw, distributions, filled, huge, normal
 from autotune.measurement import Policy
-from search_spaces.operator import EPSILON, LARGEST
+from search_spaces.operator import EPSILON, LARGEST, Content
 from search_spaces.task import Task
 
 # Between the seeds of the first and the second set of inputs; more than an operator has inputs.
 _SEED_STEP = 1000
 # How often inputs are halved until the outputs fit their dtype.
 _HALVINGS = 24
+# Deviation allowed to whole numbers: none.
+_WHOLE = 0.5
 # Share of the largest output that rounding may move before inputs say nothing about a candidate.
 _DECIDED = 0.1
 
@@ -102,9 +104,9 @@ class Checker:
         self._given = [s for s in specs if not s.output]
         self._buffers = Buffers(device, specs)
         self.inputs, self.outputs = self._buffers.inputs, self._buffers.outputs
-        results = [s for s in specs if s.output]
-        self._seen = [device.typed(device.raw(s.bytes), s) for s in results]
-        self._first = [device.typed(device.raw(s.bytes), s) for s in results]
+        self._results = [s for s in specs if s.output]
+        self._seen = [device.typed(device.raw(s.bytes), s) for s in self._results]
+        self._first = [device.typed(device.raw(s.bytes), s) for s in self._results]
         self._tolerance = tolerance(task.workload.dtype, task.operator.reduction_length(task.workload))
         plain = [normal] * len(self._given)
         self._one, self._other = (self._plain_set(plain, self._seed + n * _SEED_STEP) for n in range(2))
@@ -220,7 +222,7 @@ class Checker:
         for i, (spec, kind) in enumerate(zip(self._given, kinds, strict=True)):
             array = self._device.typed(self._device.raw(spec.bytes), spec)
             values = kind(Draw(xp, self._device.normal(spec.shape, seed + i), i, length))
-            array[...] = stored(xp, values, spec.dtype, scale)
+            array[...] = filled(xp, values, spec, scale)
             made.append(array)
         return made
 
@@ -238,13 +240,21 @@ class Checker:
         return inputs, reference
 
     def _fits(self, reference: Sequence[Any]) -> bool:
-        """Whether the outputs' dtype can hold it."""
-        return all(self._device.magnitude(r) <= LARGEST[self.task.workload.dtype] for r in reference)
+        """Whether the outputs' dtypes can hold it."""
+        limits = [LARGEST[spec.dtype] for spec in self._results]
+        return all(self._device.magnitude(r) <= limit for r, limit in zip(reference, limits, strict=True))
+
+    def _allowed(self, reference: Sequence[Any], relative: float, of_rms: float) -> list[Any]:
+        """Deviation allowed to each element; whole numbers must be equal."""
+        exact = [spec.dtype not in EPSILON for spec in self._results]
+        return [
+            self._device.allowance(r, 0.0, 0.0) + _WHOLE if whole else self._device.allowance(r, relative, of_rms)
+            for r, whole in zip(reference, exact, strict=True)
+        ]
 
     def _plain_set(self, kinds: Sequence[Distribution], seed: int) -> InputSet:
         inputs, reference = self._fitting(kinds, seed)
-        allowed = [self._device.allowance(r, self._tolerance.relative, self._tolerance.of_rms) for r in reference]
-        return InputSet(inputs, reference, allowed)
+        return InputSet(inputs, reference, self._allowed(reference, self._tolerance.relative, self._tolerance.of_rms))
 
     def _conditioned_set(self, kinds: Sequence[Distribution]) -> InputSet | None:
         """Inputs with a wider tolerance; None where huge ones overflow, or where rounding decides what the outputs are.
@@ -263,15 +273,22 @@ class Checker:
         wide = device.widened(inputs)
         length, unit = task.operator.reduction_length(task.workload), EPSILON["float32"]
         noise = [device.normal(s.shape, self._seed + _SEED_STEP + i) for i, s in enumerate(self._given)]
-        off = [w * (1.0 + unit * math.sqrt(length) * n) for w, n in zip(wide, noise, strict=True)]
-        changed = [m - r for m, r in zip(device.reference(task, off), reference, strict=True)]
+        off = [
+            w * (1.0 + unit * math.sqrt(length) * n) if s.content is Content.VALUES else w
+            for s, w, n in zip(self._given, wide, noise, strict=True)
+        ]
+        # What is a whole number, and decided by comparing, rounding does not change: a candidate must be exact.
+        changed = [
+            m - r if s.dtype in EPSILON else r - r
+            for s, m, r in zip(self._results, device.reference(task, off), reference, strict=True)
+        ]
         magnified = [device.magnitude(device.allowance(c, 0.0, 4.0)) for c in changed]
         largest = [device.magnitude(r) for r in reference]
         if not self._fits(reference) or not all(m <= _DECIDED * v for v, m in zip(largest, magnified, strict=True)):
             return None
         drift = 0.5 * unit * length
         relative, of_rms = self._tolerance.relative + drift, self._tolerance.of_rms + drift
-        plain = [device.allowance(r, relative, of_rms) for r in reference]
+        plain = self._allowed(reference, relative, of_rms)
         return InputSet(inputs, reference, [p + m for p, m in zip(plain, magnified, strict=True)])
 
 

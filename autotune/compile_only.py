@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from autotune.builders import Builders, Built
+from autotune.builders import Builders, Built, local_builders
+from autotune.devices.cpu import usable_cores
 from autotune.display import pretty_json
 from autotune.occupancy import occupancy
 from autotune.scratch import scratch_folder
@@ -38,9 +39,10 @@ def compile_only(task: Task, settings: Settings, console: Console, progress: Con
         done.append(built)
         next(steps, None)
 
+    jobs = settings.jobs or usable_cores()
     with (
         scratch_folder() as scratch,
-        closing(Builders(task, scratch, settings.jobs, settings.policy.build_seconds)) as builders,
+        closing(Builders(task, local_builders(task, scratch, jobs), settings.policy.build_seconds)) as builders,
     ):
         builders.build_all(schedules, keep)
     done.sort(key=lambda b: schedules.index(b.schedule))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 
-from autotune.journal import RunLog, read_journal
-from autotune.records import RaceRecord, RunRecord, TrialRecord
+import numpy as np
+
+from autotune.journal import RunLog
+from autotune.records import RaceRecord
 
 _MINUTE, _HOUR = 60.0, 3600.0
 
@@ -64,48 +65,23 @@ class TuningCost:
         return price_per_hour * self.kept_seconds / _HOUR
 
 
-def cost_of(log: RunLog, search_seconds: float) -> TuningCost:
+def cost_of(log: RunLog) -> TuningCost:
     """The cost of one task's search.
 
     Args:
         log: Its trials and races.
-        search_seconds: How long the machine was kept for it, see `search_seconds`.
     """
     race_seconds = sum(map(_timed_seconds, log.races))
-    on_device = [t.phases.check + t.phases.measure for t in log.trials.values()]
     saved = _saved(log)
     return TuningCost(
-        search_seconds=search_seconds,
+        search_seconds=math.fsum(log.last_trial.values()),
         race_seconds=race_seconds,
-        build_seconds=sum(t.phases.build for t in log.trials.values()),
-        device_seconds=sum(on_device) + race_seconds,
-        joules=_joules(log, on_device),
+        build_seconds=float(log.trials.build_seconds.sum()),
+        device_seconds=float(log.trials.device_seconds.sum()) + race_seconds,
+        joules=_joules(log),
         saved_seconds=None if saved is None else saved[0],
         saved_interval=None if saved is None else saved[1:],
     )
-
-
-def search_seconds(path: Path) -> dict[str, float]:
-    """Task key -> seconds from the start of each of its runs to the run's last trial, summed over the runs.
-
-    Args:
-        path: A journal or the folder that holds it.
-
-    Raises:
-        BadLog: It cannot be read.
-    """
-    task_of: dict[str, str] = {}
-    last: dict[str, float] = {}
-    for record in read_journal(path):
-        if isinstance(record, RunRecord):
-            task_of[record.run] = record.task.key
-            last.setdefault(record.run, 0.0)
-        elif isinstance(record, TrialRecord):
-            last[record.run] = max(last.get(record.run, 0.0), record.at)
-    spent: dict[str, float] = dict.fromkeys(task_of.values(), 0.0)
-    for run, seconds in last.items():
-        spent[task_of[run]] += seconds
-    return spent
 
 
 def _timed_seconds(race: RaceRecord) -> float:
@@ -113,16 +89,13 @@ def _timed_seconds(race: RaceRecord) -> float:
     return math.fsum(second for row in rows for second in row)
 
 
-def _joules(log: RunLog, on_device: list[float]) -> float | None:
+def _joules(log: RunLog) -> float | None:
     """Seconds on the device times the power told of them; a trial that told none counts as the median one."""
-    told = [None if t.conditions is None else t.conditions.watts for t in log.trials.values()]
-    known = [watts for watts in told if watts is not None]
-    if not known:
+    told = log.trials.watts
+    if np.isnan(told).all():
         return None
-    usual = statistics.median(known)
-    searched = sum(
-        seconds * (usual if watts is None else watts) for seconds, watts in zip(on_device, told, strict=True)
-    )
+    usual = float(np.nanmedian(told))
+    searched = float(log.trials.device_seconds @ np.where(np.isnan(told), usual, told))
     raced = sum(
         _timed_seconds(race) * (statistics.mean(c.watts for c in race.conditions) if race.conditions else usual)
         for race in log.races

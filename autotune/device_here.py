@@ -7,7 +7,8 @@ from pathlib import Path
 
 from autotune.devices.base import Device, DeviceInfo
 from autotune.devices.cpu import cpu_info
-from autotune.process import Child, Died
+from autotune.process import Child
+from autotune.runner import Died
 from autotune.worker import DEVICES, Identify
 from search_spaces import registry
 from search_spaces.errors import NoDevice

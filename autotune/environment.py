@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +29,16 @@ DISTRIBUTIONS = (
     "mlflow-skinny",
     "nvidia-ml-py",
 )
+
+# Names of variables that hold a secret, or lead to who holds it.
+_SECRET_NAME = re.compile(
+    r"(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CONNECTION_STRING)S?(_|$)"
+    r"|(^|_)(KEY|KEYS|PAT|AUTH|COOKIE)(_|$)|_(PASS|PWD)$|^AWS_|^XAUTHORITY$",
+    re.IGNORECASE,
+)
+# A name and password, or a token, in an address.
+_IN_ADDRESS = re.compile(r"(?<=://)[^/\s]+(?=@)")
+_KEY = "PRIVATE KEY-----"
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,59 @@ def cuda_folder() -> Path:
 def with_variables(**variables: str) -> Mapping[str, str]:
     """This process's variables, and some more for a child."""
     return {**os.environ, **variables}
+
+
+def set_variables(variables: Mapping[str, str]) -> None:
+    """Sets variables of this process; libraries that read theirs once must not have been started."""
+    os.environ.update(variables)
+
+
+def visible_devices() -> str | None:
+    """The CUDA devices that the user leaves to this process, as CUDA_VISIBLE_DEVICES names them; None for all."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable holds a secret, as far as its name or an address in its value tells."""
+    return bool(_SECRET_NAME.search(name) or _IN_ADDRESS.search(value)) or _KEY in value
+
+
+def without_password(text: str) -> str:
+    """`text` without the names, passwords and tokens in its addresses, for messages."""
+    return _IN_ADDRESS.sub("...", text)
+
+
+@contextmanager
+def candidates_variables() -> Iterator[None]:
+    """While the block runs, a process that is started for candidates gets no secret of the user's.
+
+    Nor does it import what lies in the current folder, unless this process does so too. The variables are taken out
+    of this process for that time, as a program that is started sees them in its own memory however late they are
+    deleted there.
+    """
+    taken = {name: value for name, value in os.environ.items() if is_secret(name, value)}
+    before = {name: os.environ.get(name) for name in ("PYTHONSAFEPATH", "PYTHONPATH")}
+    for name in taken:
+        del os.environ[name]
+    os.environ["PYTHONSAFEPATH"] = "1"
+    if not sys.flags.safe_path and sys.path[0]:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (sys.path[0], before["PYTHONPATH"])))
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def own_compiler_cache(folder: Path) -> None:
+    """Has torch's compiler keep its files in `folder`, unless the user has said where.
+
+    Its own choice is a folder in the temporary one whose name everybody knows, and it unpickles what lies there.
+    """
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
 
 
 def tracking_uri() -> str | None:

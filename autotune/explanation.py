@@ -12,12 +12,13 @@ from autotune.knob_effects import KnobEffect, SketchEffect, Trials, knob_effects
 from autotune.measurement import Measurement, Status
 from autotune.occupancy import occupancy, resident_blocks
 from autotune.records import Roof, RunRecord
+from autotune.trust import is_shipped
 from autotune.tuned_log import Entry, entry_of
 from search_spaces.errors import AutotuneError
 from search_spaces.hardware import Hardware, cpu_hardware, cuda_hardware, cuda_limits
 from search_spaces.schedule import Schedule
 from search_spaces.target import parse_target
-from search_spaces.task import Task
+from search_spaces.task import OPERATORS, Task
 
 _PROGRAMS = "log2_programs"
 _NUMBER = re.compile(r"\d[\d.]*(e[+-]?\d+)?")
@@ -150,6 +151,8 @@ def _residency(run: RunRecord, entry: Entry, derived: Mapping[str, float]) -> Re
 
 def _derived(run: RunRecord, schedule: Schedule) -> tuple[Mapping[str, float], str]:
     """What the schedule's sketch derives of it, and why it does not where it does not."""
+    if not is_shipped(OPERATORS, run.task.reference):
+        return {}, f"{run.task.reference} is not imported for a log"
     try:
         task = _task_of(run)
         if [name for name, _ in run.task.workload.axes] != [axis.name for axis in task.operator.axes]:

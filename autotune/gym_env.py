@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.devices.lock import Queue
+from autotune.devices.choice import FIRST
+from autotune.executors.base import Measuring, Site
+from autotune.executors.local import Local
 from autotune.measurement import Policy
 from autotune.measurer import Measurer
 from autotune.policy.reward import rewards
@@ -49,7 +51,8 @@ class LiveTask:
     """
 
     def __init__(self, task: Task, folder: Path, policy: Policy | None = None, jobs: int = 1, device: str = "") -> None:
-        self._measurer = Measurer(task, policy or Policy(), folder, jobs, Queue(), device)
+        executor = Local(Site(devices=FIRST), folder)
+        self._measurer = Measurer(executor, Measuring(task, policy or Policy(), device), jobs)
         self._measurer.device()
 
     def __call__(self, schedule: Schedule, rng: np.random.Generator) -> float:

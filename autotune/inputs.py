@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from search_spaces.operator import Operator, TensorSpec, Workload
+from search_spaces.operator import Content, Operator, TensorSpec, Workload
 
 # Sums of products stay below this: an eighth of float16's largest value, room for the tail of a distribution.
 _MOST = 2.0**13
 _PERIODS = (13, 17, 19, 23)
 # Integers get so much room between them that few are zero, and so little that their sums fit a narrow float.
 _INTEGER_SPREAD = 4.0
+# Digits of a value that decide its code.
+_CODE_STEPS = 4096.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,38 @@ def stored(xp: Any, values: Any, dtype: str, scale: float = 1.0) -> Any:
     if dtype == "int8":
         return xp.clip(xp.round(values * _INTEGER_SPREAD), -127.0, 127.0)
     return values * scale
+
+
+def filled(xp: Any, values: Any, spec: TensorSpec, scale: float = 1.0) -> Any:
+    """`values` as the input `spec` shall hold them: what is no plain number is made of their order or digits.
+
+    Args:
+        xp: The array namespace of `values`.
+        values: Of any distribution, in the shape of `spec`.
+        spec: The input.
+        scale: Of plain numbers that are not whole.
+    """
+    if spec.content is Content.CODES:
+        return xp.remainder(xp.floor(values * _CODE_STEPS), 256.0) - 128.0
+    if spec.content is Content.PAGES:
+        order = xp.argsort(xp.reshape(values, (-1,)))
+        return xp.reshape(order * (spec.bound // math.prod(spec.shape)), spec.shape)
+    if spec.content is Content.OFFSETS:
+        return _ends(xp, values, spec.bound)
+    return stored(xp, values, spec.dtype, scale)
+
+
+def _ends(xp: Any, values: Any, bound: int) -> Any:
+    """Ends of groups, the sizes in proportion to how far the values are above -1: uneven, and about one in six empty.
+
+    The last group takes what rounding leaves, or all where no value is above -1.
+    """
+    sizes = xp.astype(xp.where(values > -1.0, values + 1.0, xp.zeros_like(values)), xp.float64)
+    total = float(xp.sum(sizes)) or 1.0
+    ends = xp.floor(xp.cumulative_sum(sizes) * (bound / total))
+    ends = xp.where(ends > bound, xp.zeros_like(ends) + bound, ends)
+    ends[-1] = bound
+    return ends
 
 
 def normal(draw: Draw) -> Any:

@@ -75,17 +75,18 @@ class Trials:
     @staticmethod
     def of(log: RunLog) -> Trials:
         """The trials of a log."""
-        own = {t.schedule: t.seconds for t in log.trials.values() if t.status is Status.OK}
+        every = dict(log.trials.items())
+        own = {s: t.seconds for s, t in every.items() if t.status is Status.OK}
         raced: dict[str, float] = {}
         scale = 1.0
         if log.races and log.races[-1].run == log.runs[-1].run:
             race = log.races[-1]
             pairs = zip(map(Schedule.from_json, race.schedules), race.samples, strict=True)
             medians = {s: statistics.median(samples) for s, samples in pairs if s in own}
-            raced = {_program(log.trials[s]): seconds for s, seconds in medians.items()}
+            raced = {_program(every[s]): seconds for s, seconds in medians.items()}
             scale = statistics.median(seconds / own[s] for s, seconds in medians.items())
-        seconds = {s: raced.get(_program(log.trials[s]), scale * t) for s, t in own.items()}
-        return Trials(tuple(log.trials.values()), seconds)
+        seconds = {s: raced.get(_program(every[s]), scale * t) for s, t in own.items()}
+        return Trials(tuple(every.values()), seconds)
 
     def slower(self, trial: Measurement, winner: Schedule) -> float | None:
         """Percent by which a trial is slower than the winner, None where it failed."""

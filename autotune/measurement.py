@@ -69,6 +69,7 @@ class Measurement:
         binary: Hash of the program; "" where it was not built.
         phases: What it cost.
         conditions: State of the device while it was timed, None where the device does not tell.
+        device: Which device measured it, by its identifier, or by its number where it has none; "" where none did.
     """
 
     schedule: Schedule
@@ -81,6 +82,7 @@ class Measurement:
     phases: Phases = field(default_factory=Phases)
     deterministic: bool | None = None
     conditions: Conditions | None = None
+    device: str = ""
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) != bool(self.samples):

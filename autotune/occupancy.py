@@ -5,9 +5,10 @@ from __future__ import annotations
 from autotune.generators.base import Resources
 from search_spaces.hardware import Limits
 
-# Registers are given to warps in units of 256, shared memory has 1 KiB reserved per block from sm_80 on.
-_REGISTER_UNIT = 256
-_RESERVED_SHARED = 1024
+# By the width of a warp, NVIDIA's and AMD's: the unit in which a warp gets registers, and the shared memory that each
+# block has reserved, on NVIDIA from sm_80 on.
+_REGISTER_UNITS = {32: 256, 64: 512}
+_RESERVED_SHARED = {32: 1024, 64: 0}
 
 
 def resident_blocks(resources: Resources, limits: Limits) -> int | None:
@@ -15,9 +16,10 @@ def resident_blocks(resources: Resources, limits: Limits) -> int | None:
     if resources.registers is None or resources.threads is None:
         return None
     warps = -(-resources.threads // limits.warp)
-    per_warp = -(-resources.registers * limits.warp // _REGISTER_UNIT) * _REGISTER_UNIT
+    unit = _REGISTER_UNITS[limits.warp]
+    per_warp = -(-resources.registers * limits.warp // unit) * unit
     by_registers = limits.registers_per_sm // (max(1, per_warp) * warps)
-    by_shared = limits.shared_per_sm // ((resources.shared_bytes or 0) + _RESERVED_SHARED)
+    by_shared = limits.shared_per_sm // max(1, (resources.shared_bytes or 0) + _RESERVED_SHARED[limits.warp])
     by_threads = limits.threads_per_sm // (warps * limits.warp)
     return min(by_registers, by_shared, by_threads, limits.blocks_per_sm)
 

@@ -13,32 +13,22 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess, SpawnProcess
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from autotune.clock import monotonic
+from autotune.environment import candidates_variables, set_variables
+from autotune.limits import limit_this_process
+from autotune.runner import Died, Failure, Runner
 
 _SERVER = multiprocessing.get_context("forkserver")
 _FRESH = multiprocessing.get_context("spawn")
 _PR_SET_PDEATHSIG = 1
 
 Job = TypeVar("Job")
-
-
-class Died(Exception):
-    """The child ended without an answer; the text says how."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An exception in the child, as text."""
-
-    summary: str
-    trace: str
 
 
 def preload(modules: Sequence[str]) -> None:
@@ -50,15 +40,23 @@ def preload(modules: Sequence[str]) -> None:
 
 
 def _serve(
-    connection: Connection, setup: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], log: str
+    connection: Connection,
+    setup: Callable[..., Callable[[Any], Any]],
+    arguments: tuple[Any, ...],
+    log: str,
+    gpu: bool,
+    variables: Mapping[str, str],
 ) -> None:
     """The child's main loop: set up once, then one answer per job until the pipe closes."""
     os.setsid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _let_the_server_end()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
+    limit_this_process(gpu=gpu)
+    set_variables(variables)
     try:
         handle = setup(*arguments)
     except Exception as error:
@@ -76,12 +74,24 @@ def _serve(
         connection.send(answer)
 
 
+def _let_the_server_end() -> None:
+    """Closes what keeps the process server alive while this child is, which may hang in a candidate for ever.
+
+    So the server ends with the run, be it by SIGKILL, and the system then kills this child.
+    """
+    server = vars(forkserver._forkserver)
+    kept = server.get("_forkserver_alive_fd")
+    if kept is not None:
+        os.close(kept)
+        server["_forkserver_alive_fd"] = None
+
+
 def _failure(error: Exception) -> Failure:
     text = " ".join(str(error).split())
     return Failure(f"{type(error).__name__}: {text}"[:500], traceback.format_exc())
 
 
-class Child(Generic[Job]):
+class Child(Runner[Job]):
     """A child process with at most one job in it.
 
     Args:
@@ -90,20 +100,26 @@ class Child(Generic[Job]):
         log: File that takes the child's standard output and error.
         fresh: Start a new interpreter rather than fork the process server: for CUDA, which does not survive a fork
             once any library has touched it.
+        variables: Environment variables that the child has beside this process's.
     """
 
     def __init__(
-        self, setup: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...], log: Path, *, fresh: bool = False
+        self,
+        setup: Callable[..., Callable[[Any], Any]],
+        arguments: tuple[Any, ...],
+        log: Path,
+        *,
+        fresh: bool = False,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
+        super().__init__()
         self._setup = setup
         self._arguments = arguments
         self._log = log
         self._fresh = fresh
         self._process: ForkServerProcess | SpawnProcess | None = None
         self._connection: Connection | None = None
-        self.job: Job | None = None
-        self._deadline = float("inf")
-        self.sent = 0.0
+        self._variables = dict(variables or {})
 
     @property
     def connection(self) -> Connection:
@@ -116,14 +132,9 @@ class Child(Generic[Job]):
         """Whether the child runs."""
         return self._process is not None and self._process.is_alive()
 
-    def send(self, job: Job, seconds: float) -> None:
-        """Gives the child a job that it must answer within `seconds`, starting the child where it is not alive."""
-        assert self.job is None, "one job at a time"
+    def _submit(self, job: Job) -> None:
         if not self.alive:
             self._start()
-        self.job = job
-        self.sent = monotonic()
-        self._deadline = self.sent + seconds
         with contextlib.suppress(BrokenPipeError):  # a child that died in set-up: `receive` tells
             self.connection.send(job)
 
@@ -131,32 +142,15 @@ class Child(Generic[Job]):
         self.kill()
         context = _FRESH if self._fresh else _SERVER
         ours, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, self._setup, self._arguments, str(self._log)), daemon=True
-        )
-        self._process.start()
+        arguments = (theirs, self._setup, self._arguments, str(self._log), self._fresh, self._variables)
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
+        with candidates_variables():
+            self._process.start()
         theirs.close()
         self._connection = ours
 
-    def remaining(self) -> float:
-        """Seconds until the deadline of the job in the child."""
-        return self._deadline - monotonic()
-
-    def answer(self) -> Any:
-        """Waits for the answer of the job, until its deadline; ends as `receive` does."""
-        wait([self.connection], timeout=max(0.0, self.remaining()))
-        return self.receive()
-
     def receive(self) -> Any:
-        """The answer of the job; call when the connection is ready or the deadline has passed.
-
-        Returns:
-            What the handler returned, or a Failure where it raised.
-
-        Raises:
-            TimeoutError: The deadline passed; the child's group was killed.
-            Died: The child ended by itself (crash, exit, abort).
-        """
+        """See Runner; at a time-out the child's whole group is killed."""
         self.job = None
         if not self.connection.poll(0) and self.remaining() <= 0:
             self.kill()

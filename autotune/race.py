@@ -12,8 +12,8 @@ from scipy import stats
 from autotune.devices.telemetry import Conditions
 from autotune.look import Look
 from autotune.measurement import Measurement, Status
-from autotune.process import Died
 from autotune.records import Ratio
+from autotune.runner import Died
 from search_spaces.space import Schedule
 
 # Takes schedules, rounds, seed, whether the library takes part, and who is first and last.

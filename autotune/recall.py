@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune.devices.base import DeviceInfo
+from autotune.trust import require_trusted
 from autotune.tuned_log import Entry
-from search_spaces import registry
-from search_spaces.errors import AutotuneError, BadLog, InvalidSchedule
+from search_spaces.errors import BadLog, InvalidSchedule
 from search_spaces.hardware import Hardware, cpu_hardware, cuda_hardware
 from search_spaces.operator import Workload
 from search_spaces.schedule import SKETCH, Schedule
@@ -50,10 +50,7 @@ def recall(entry: Entry, operators: Sequence[str] = ()) -> Winner:
         BadLog: The entry cannot be, or what it needs has changed since.
     """
     reference, data = entry.task.reference, entry.task.workload
-    if reference not in registry.names(OPERATORS) and reference not in operators:
-        raise AutotuneError(
-            f"the log names the operator '{reference}', which would be imported", f"trust it with --op '{reference}'"
-        )
+    require_trusted(OPERATORS, "operator", reference, operators, "--op")
     operator = find_operator(reference)
     target = parse_target(entry.task.target)
     if any(extent > MOST_EXTENT for _, extent in data.axes):

@@ -32,6 +32,8 @@ Trace = Sequence[Instruction]
 _MOST_OPTIONS = 256
 # Passes over the knobs, legal schedules from which they start, and sketches that are searched more closely.
 _PASSES, _STARTS, _NEAREST = 4, 3, 2
+# Schedules compared with one trace; traces of ours were found within 540.
+_MOST_TRIES = 1000
 # More values than an instruction has.
 _MANY = 1000
 # Extents that an operator is asked with to see which axis each of its tensors' extents is.
@@ -127,12 +129,26 @@ def _without_layout(value: Any) -> Any:
 
 
 def schedule_of_trace(task: Task, trace: Trace) -> Schedule | None:
-    """The schedule of `task` that TVM records as this trace, the first found where several are; None where none is."""
+    """The schedule of `task` that TVM records as this trace, the first found where several are.
+
+    None where none is, or none was found among as many as are worth comparing.
+    """
+    try:
+        return _hunted(task, trace, iter(range(_MOST_TRIES)))
+    except _Spent:
+        return None
+
+
+class _Spent(Exception):
+    """As many schedules were compared as are worth it."""
+
+
+def _hunted(task: Task, trace: Trace, tries: Iterator[int]) -> Schedule | None:
     hunts = []
     for space in task.space.sketches:
         sketch = task.sketches[space.sketch.partition("/")[0]]
         if isinstance(sketch, TvmSketch):
-            hunt = _Hunt(task, sketch, space, trace)
+            hunt = _Hunt(task, sketch, space, trace, tries)
             if hunt.possible and hunt.come_near(1, _STARTS) == 0:
                 return hunt.found
             hunts.append(hunt)
@@ -143,15 +159,15 @@ def schedule_of_trace(task: Task, trace: Trace) -> Schedule | None:
 
 
 class _Hunt:
-    """The search for a trace among the schedules of one sketch.
+    """The search for a trace among the schedules of one sketch; raises `_Spent` when `tries` ends.
 
     Attributes:
         possible: Whether every knob has a value that the trace may be of.
         distance: How unlike the trace of the likest schedule so far is.
     """
 
-    def __init__(self, task: Task, sketch: TvmSketch, space: SketchSpace, trace: Trace) -> None:
-        self._task, self._sketch, self._space, self._trace = task, sketch, space, trace
+    def __init__(self, task: Task, sketch: TvmSketch, space: SketchSpace, trace: Trace, tries: Iterator[int]) -> None:
+        self._task, self._sketch, self._space, self._trace, self._tries = task, sketch, space, trace, tries
         tiles = {tuple(v) for *_, v in trace if isinstance(v, list) and all(isinstance(part, int) for part in v)}
         self._values = {
             knob.name: [v for v in knob.values if v in tiles or not isinstance(v, tuple)] for knob in space.knobs
@@ -194,6 +210,8 @@ class _Hunt:
 
     def _distance(self, values: dict[str, Value]) -> float:
         """Instructions from the first difference on, infinite where TVM refuses the schedule."""
+        if next(self._tries, None) is None:
+            raise _Spent
         try:
             made = self._sketch.scheduled(self._task, self._space.at(values)).trace.as_json()
         except InvalidSchedule:

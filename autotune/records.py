@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +16,7 @@ from autotune.generators.base import Resources
 from autotune.measurement import Measurement, Phases, Policy, Status
 from search_spaces.hardware import Hardware
 from search_spaces.operator import TensorSpec, Workload
+from search_spaces.schedule import SKETCH
 from search_spaces.space import Schedule
 from search_spaces.task import Task
 
@@ -154,7 +157,8 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
     """One trial; `samples` in seconds, present if and only if the status is ok.
 
     `chooser` is the part of the strategy that asked for it, "warm_start" where a file proposed it, "" where neither
-    tells; `predicted` the seconds that the cost model then expected, None where it had no expectation.
+    tells; `predicted` the seconds that the cost model then expected, None where it had no expectation. `device` is
+    which of the run's devices measured it, "" where none did or it was not recorded.
     """
 
     run: str
@@ -172,6 +176,18 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
     conditions: Conditions | None = None
     chooser: str = ""
     predicted: float | None = None
+    device: str = ""
+
+    def __post_init__(self) -> None:
+        if next(iter(self.schedule), None) != SKETCH:
+            raise ValueError(f"a schedule starts with its '{SKETCH}'")
+        if (self.status is Status.OK) != bool(self.samples):
+            raise ValueError(f"{self.status} with {len(self.samples)} samples")
+
+    @property
+    def seconds(self) -> float:
+        """Median of the samples, inf unless OK."""
+        return statistics.median(self.samples) if self.samples else math.inf
 
     @staticmethod
     def of(
@@ -195,6 +211,7 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
             conditions=m.conditions,
             chooser=chooser,
             predicted=predicted,
+            device=m.device,
         )
 
     def measurement(self) -> Measurement:
@@ -210,7 +227,27 @@ class TrialRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="trial"):
             self.phases,
             deterministic=self.deterministic,
             conditions=self.conditions,
+            device=self.device,
         )
+
+
+class DeviceRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="device"):
+    """One device of a run that has several: how it compares with the others, or why it was left out.
+
+    Attributes:
+        run: The run it belongs to.
+        device: Its identifier, or its number where it has none.
+        samples: Seconds of the untuned default on it, as it measured them; () where it was not asked.
+        factor: What its times are multiplied by before they are recorded, so that they are those of the device that
+            the others are held against. 1 where they agree.
+        left_out: Why it measures no more, "" while it does.
+    """
+
+    run: str
+    device: str
+    samples: tuple[float, ...] = ()
+    factor: float = 1.0
+    left_out: str = ""
 
 
 class Ratio(msgspec.Struct, frozen=True):
@@ -287,4 +324,4 @@ class GivenUpRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="race_giv
     why: str
 
 
-Record = RunRecord | TrialRecord | RaceRecord | GivenUpRecord
+Record = RunRecord | TrialRecord | DeviceRecord | RaceRecord | GivenUpRecord

@@ -7,6 +7,7 @@ from typing import Any
 
 from search_spaces import registry
 from search_spaces.sketches.tvm.base import EXTRA, tvm_target
+from search_spaces.sketches.tvm_names import tensor_type
 from search_spaces.task import Task
 
 
@@ -21,8 +22,8 @@ def relax_module(task: Task) -> Any:
     definition = task.operator.compute(task.workload, te, topi)
     assert definition is not None, f"{task.workload} has no TE definition"
     function = te.create_prim_func(list(definition), index_dtype_override="int64")
-    inputs = [relax.Var(t.name, relax.TensorType(t.shape, t.dtype)) for t in tensors if not t.output]
-    results = [relax.TensorType(t.shape, t.dtype) for t in tensors if t.output]
+    inputs = [relax.Var(t.name, tensor_type(t.shape, t.dtype)) for t in tensors if not t.output]
+    results = [tensor_type(t.shape, t.dtype) for t in tensors if t.output]
     builder = relax.BlockBuilder()
     with builder.function("main", inputs):
         with builder.dataflow():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from autotune.clock import now
-from autotune.journal import FILE, read_journal
+from autotune.journal import FILE, has_records, read_journal
 from autotune.records import RunRecord
 from search_spaces.errors import BadLog, CannotWrite
 from search_spaces.operator import Workload
@@ -32,7 +32,7 @@ def fresh_folder(out: Path) -> Path:
     Raises:
         CannotWrite: It does.
     """
-    if (out / FILE).exists():
+    if has_records(out):
         raise CannotWrite(f"{out} holds a run already", "add --resume to continue it, or choose another --out")
     return out
 

@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.environment import cuda_folder, with_variables
 from autotune.generators.base import Artifact
-from autotune.process import Child, Died, Failure
+from autotune.process import Child
+from autotune.runner import Died, Failure
 from search_spaces.errors import AutotuneError, MissingDependency
 from search_spaces.space import Schedule
 from search_spaces.task import Task
@@ -75,7 +76,7 @@ def command_line(program: Path, tool: str, job: Path, log: Path) -> list[str]:
     options += ["--launch-timeout", str(int(SECONDS)), *padding]
     if tool == "memcheck":
         options += ["--report-api-errors", "no"]
-    return [str(program), *options, sys.executable, "-m", "autotune.sanitized", str(job)]
+    return [str(program), *options, sys.executable, "-P", "-m", "autotune.sanitized", str(job)]
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class SanitizerJob:
         folder: The run's cache folder.
         device: A device class by name or file, "" for the one of the target's kind.
         input_seed: Of the inputs.
+        variables: Environment variables that leave the process the device that it is to run on.
     """
 
     task: Task
@@ -126,6 +128,7 @@ class SanitizerJob:
     folder: Path
     device: str
     input_seed: int
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -190,10 +193,11 @@ def _setup(program: Path, folder: Path) -> Callable[[tuple[str, SanitizerJob]], 
         tool, job = asked
         path, log = folder / "sanitized.job", folder / "sanitized.report"
         path.write_bytes(pickle.dumps(job))
+        path.chmod(0o600)
         log.unlink(missing_ok=True)
         done = subprocess.run(
             command_line(program, tool, path, log),
-            env=_variables(),
+            env={**_variables(), **job.variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 
 from rich.console import Console
 from rich.table import Table
 
 from autotune.clock import now
-from autotune.cost import cost_line, cost_of, search_seconds
+from autotune.cost import cost_line, cost_of
 from autotune.display import duration, pretty_json, rate, titled
 from autotune.race import RaceResult
 from autotune.records import RaceRecord, Ratio
-from autotune.tune import Outcome
+from autotune.trust import is_shipped
+from autotune.tune import STRATEGIES, Outcome
 from autotune.tuned_log import Entry, verified_counts
 from search_spaces.space import Schedule
+from search_spaces.task import OPERATORS
 
 
 def interval(ratio: Ratio) -> str:
@@ -45,7 +48,7 @@ def print_entry(console: Console, entry: Entry) -> None:
     table.add_column(overflow="fold")
     table.add_row("schedule", str(Schedule.from_json(entry.schedule)))
     # Of a device that is not here nobody knows the roof.
-    share = "" if entry.unverified else f", {entry.roofline:.1%} of the roofline"
+    share = "" if entry.unverified or not entry.roofline else f", {entry.roofline:.1%} of the roofline"
     table.add_row("time", f"{duration(entry.seconds)}, {rate(*work, entry.seconds)}{share}")
     table.add_row("against", verdict(entry))
     if entry.over_library is not None:
@@ -82,14 +85,21 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         f"tuned log  {outcome.tuned_log}",
         f"journal    {outcome.journal}",
     ]
-    spent = search_seconds(outcome.journal)[outcome.log.runs[-1].task.key]
-    lines.append(f"cost       {cost_line(cost_of(outcome.log, spent))}")
+    lines.append(f"cost       {cost_line(cost_of(outcome.log))}")
     if outcome.race is not None:
         lines += _race_remarks(outcome.race) + _check_remarks(outcome.log.races[-1])
     if outcome.stopped:
-        lines.append(f"stopped; resume with: autotune run --resume {outcome.journal.parent}")
+        lines.append(f"stopped; resume with: {resume_command(outcome)}")
     for line in lines:
         console.print(line, soft_wrap=True)
+
+
+def resume_command(outcome: Outcome) -> str:
+    """How the run is continued; plug-ins of the user's own have to be named anew, as a log's are not imported."""
+    run = outcome.log.runs[-1]
+    named = [] if is_shipped(OPERATORS, run.task.reference) else ["--op", run.task.reference]
+    named += [] if is_shipped(STRATEGIES, run.strategy) else ["--strategy", run.strategy]
+    return shlex.join(["autotune", "run", "--resume", str(outcome.journal.parent), *named])
 
 
 def _race_remarks(race: RaceResult) -> list[str]:

@@ -12,8 +12,10 @@ from autotune.devices.base import DeviceInfo
 from autotune.devices.cpu import cpu_info
 from autotune.devices.cuda import cuda_info
 from autotune.devices.roof import measured_bandwidth, measured_peak
+from autotune.executors.base import HERE, Site
 from autotune.records import TaskData
 from search_spaces import registry
+from search_spaces.amd import hip_hardware
 from search_spaces.errors import InvalidWorkload, MissingDependency, NoDevice, UnknownName
 from search_spaces.hardware import Hardware, cpu_hardware, cuda_hardware
 from search_spaces.target import Target, parse_target
@@ -36,7 +38,10 @@ def task_options(required: bool) -> Callable[[Command], Command]:
             help="Operator: a name of 'autotune ops', or path/to/my_op.py:MyOp.",
         ),
         click.option(
-            "--target", default="llvm", show_default=True, help="llvm or cuda; TVM's spelling 'cuda -arch=sm_80' too."
+            "--target",
+            default="llvm",
+            show_default=True,
+            help="llvm, cuda, or hip (compile only); TVM's spelling 'cuda -arch=sm_80' too.",
         ),
         click.option("-arch", "arch", metavar="ARCH", help="Architecture, for example -arch=sm_80."),
         click.option("--shape", metavar="A=1,B=2", default="", help="Axes, for example M=512,N=512,K=512."),
@@ -101,18 +106,25 @@ class TaskOptions:
         return cls(task.reference, task.target, None, shape, task.workload.dtype, task.only)
 
 
-def make_task(options: TaskOptions, *, measure_roof: bool) -> Task:
+def make_task(options: TaskOptions, *, measure_roof: bool, site: Site = HERE) -> Task:
     """Builds the task that the options name.
+
+    Args:
+        options: The options.
+        measure_roof: Whether a CPU's roofline is measured.
+        site: Where it is to be measured.
 
     Raises:
         AutotuneError: A name or value that cannot be, with its remedy.
     """
     operator = find_operator(options.op)
-    at_hand = cuda_info() if options.target.startswith("cuda") else None
+    at_hand = site.ask("cuda", cuda_info, site.devices) if options.target.startswith("cuda") else None
     target = parse_target(options.target, options.arch, at_hand.arch if at_hand else None)
     workload = operator.workload(target.kind, options.dtype, **parse_shape(options.shape))
     if target.kind == "llvm":
-        hardware = cpu_target_hardware(target, measure_roof)
+        hardware = site.ask("llvm", cpu_target_hardware, target, measure_roof)
+    elif target.kind == "hip":
+        hardware = hip_hardware(target.arch)
     else:
         same = at_hand is not None and target.runs_on(at_hand.arch)
         hardware = cuda_hardware(target.arch, at_hand.name if at_hand is not None and same else None)
@@ -130,22 +142,24 @@ def on_device(task: Task, device: DeviceInfo) -> Task:
     return replace(task, hardware=cuda_hardware(task.target.arch, device.name))
 
 
-def require_device(task: Task, foreign: bool) -> DeviceInfo:
-    """The device that `task` is measured on, checked before anything is built.
+def require_device(task: Task, foreign: bool, site: Site = HERE) -> DeviceInfo:
+    """The device that `task` is measured on, or the first of several, checked before anything is built.
 
     Raises:
         NoDevice: There is none, or one of another arch and `foreign` is not given.
         MissingDependency: torch is not installed.
     """
     if task.target.kind == "llvm":
-        return cpu_info()
-    device = cuda_info()
+        return site.ask("llvm", cpu_info)
+    if task.target.kind == "hip":
+        raise NoDevice(f"nothing is measured on AMD's GPUs, and {task.target} is one", "add --compile-only")
+    device = site.ask("cuda", cuda_info, site.devices)
     if device is None:
         raise NoDevice(
             f"{task.target} needs a CUDA device of arch {task.target.arch} and this machine has none",
             "add --compile-only, or run where there is one ('autotune doctor' shows what is here)",
         )
-    if not registry.available("torch"):
+    if not site.ask("cuda", registry.available, "torch"):
         raise MissingDependency("measuring on CUDA needs torch", "pip install 'kernel-autotune[cuda]'")
     if not task.target.runs_on(device.arch) and not foreign:
         raise NoDevice(

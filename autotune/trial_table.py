@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+import statistics
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from autotune.columns import Column, Flags, Knobs, Numbers, Places, Words
+from autotune.devices.telemetry import Conditions
 from autotune.journal import read_journal
 from autotune.measurement import Status
-from autotune.records import RaceRecord, RunRecord, TrialRecord
-from search_spaces.schedule import SKETCH, Schedule, Value, text
+from autotune.records import RaceRecord, RunRecord, ScheduleData, TrialRecord
+from autotune.trial_index import equal_groups
+from search_spaces.schedule import SKETCH
 
-_USED = ("registers", "shared_bytes", "spill_bytes", "threads")
-_WHOLE = ("seed", "trial", "samples", *_USED, "sm_mhz", "memory_mhz", "celsius")
+# Trials put into the columns at a time.
+_AT_ONCE = 4096
+_NOTHING_TOLD = SimpleNamespace(**{field.name: None for field in fields(Conditions)})
 # What a schedule that is recorded again keeps of its first record.
 _ASKED = ("run", "trial", "at", "chooser", "predicted_seconds")
-_FLAGS = ("deterministic", "slowed", "retaken", "default", "winner")
-_WORDS = ("operator", "dtype", "target", "device", "arch", "strategy", "sketch", "chooser", "throttled")
 
 
 def frame(run: Path | str) -> pd.DataFrame:
@@ -45,128 +52,202 @@ def frame(run: Path | str) -> pd.DataFrame:
     Raises:
         BadLog: Not there, not a journal, damaged, or of a newer schema.
     """
-    runs: dict[str, RunRecord] = {}
-    rows: dict[tuple[str, Schedule], dict[str, Any]] = {}
-    races: dict[str, RaceRecord] = {}
-    knobs: dict[str, None] = {}
+    table = _Table()
     for record in read_journal(Path(run)):
         if isinstance(record, RunRecord):
-            runs[record.run] = record
+            table.begin(record)
         elif isinstance(record, RaceRecord):
-            races[runs[record.run].task.key] = record
+            table.race(record)
         elif isinstance(record, TrialRecord):
-            owner = runs[record.run]
-            place = (owner.task.key, Schedule.from_json(record.schedule))
-            earlier = rows.get(place)
-            rows[place] = _row(owner, record)
-            if earlier is not None:
-                rows[place] |= {name: earlier[name] for name in _ASKED}
-            knobs.update(dict.fromkeys(name for name in record.schedule if name != SKETCH))
-    for key, race in races.items():
-        _add_race(rows, key, race)
-    _add_best(rows)
-    axes = list(dict.fromkeys(name for r in runs.values() for name, _ in r.task.workload.axes))
-    return _typed(list(rows.values()), axes, list(knobs))
+            table.add(record)
+    return table.frame()
 
 
-def _row(run: RunRecord, record: TrialRecord) -> dict[str, Any]:
-    workload, trial = run.task.workload, record.measurement()
-    ran = trial.status is Status.OK
-    conditions = asdict(record.conditions) if record.conditions is not None else {}
+@dataclass(frozen=True)
+class _Fact:
+    """A column, and how its cell follows from a part of what is known of a row.
+
+    Attributes:
+        column: The column.
+        part: The part: "run", "trial", or "told", what the device told of itself.
+        of: The cell. Attributes are got by `attrgetter`, which a table of a million rows is quicker with.
+    """
+
+    column: Column
+    part: str
+    of: Callable[[Any], Any]
+
+
+def _run(name: str, column: Column) -> _Fact:
+    return _Fact(column, "run", attrgetter(name))
+
+
+def _trial(name: str, column: Column) -> _Fact:
+    return _Fact(column, "trial", attrgetter(name))
+
+
+def _told(name: str, column: Column) -> _Fact:
+    return _Fact(column, "told", attrgetter(name))
+
+
+def _facts() -> dict[str, _Fact]:
+    """The columns in their order, without axes, knobs and what follows from several rows or parts."""
     return {
-        "run": record.run,
-        "operator": workload.operator,
-        **{f"axis.{name}": value for name, value in workload.axes},
-        "dtype": workload.dtype,
-        "target": run.task.target,
-        "device": run.device.name,
-        "arch": run.device.arch,
-        "strategy": run.strategy,
-        "seed": run.seed,
-        "trial": record.trial,
-        "at": record.at,
-        "chooser": record.chooser or None,
-        "predicted_seconds": record.predicted,
-        "sketch": trial.schedule.sketch,
-        **{f"knob.{name}": value for name, value in trial.schedule.items[1:]},
-        "status": str(record.status),
-        "detail": record.detail,
-        "seconds": trial.seconds if ran else np.nan,
-        "samples": len(record.samples),
-        "roofline_share": run.floor_seconds / trial.seconds if ran else np.nan,
-        "default": None,
-        "winner": None,
-        "deviation": record.error,
-        "deterministic": record.deterministic,
-        **asdict(record.resources),
-        "binary": record.binary,
-        **{f"{phase}_seconds": seconds for phase, seconds in asdict(record.phases).items()},
-        **conditions,
-        "throttled": conditions.get("reasons"),
+        "run": _run("run", Words(free=True)),
+        "operator": _run("task.workload.operator", Words()),
+        "dtype": _run("task.workload.dtype", Words()),
+        "target": _run("task.target", Words()),
+        "device": _run("device.name", Words()),
+        "arch": _run("device.arch", Words()),
+        "strategy": _run("strategy", Words()),
+        "seed": _run("seed", Numbers(whole=True)),
+        "trial": _trial("trial", Numbers(whole=True)),
+        "at": _trial("at", Numbers()),
+        "chooser": _Fact(Words(), "trial", lambda trial: trial.chooser or None),
+        "predicted_seconds": _trial("predicted", Numbers()),
+        "sketch": _Fact(Words(), "trial", lambda trial: str(trial.schedule[SKETCH])),
+        "status": _trial("status.value", Words([str(s) for s in Status])),
+        "detail": _trial("detail", Words(free=True)),
+        "seconds": _Fact(Numbers(), "trial", lambda trial: statistics.median(trial.samples) if trial.samples else None),
+        "samples": _Fact(Numbers(whole=True), "trial", lambda trial: len(trial.samples)),
+        "deviation": _trial("error", Numbers()),
+        "deterministic": _trial("deterministic", Flags()),
+        "registers": _trial("resources.registers", Numbers(whole=True)),
+        "shared_bytes": _trial("resources.shared_bytes", Numbers(whole=True)),
+        "spill_bytes": _trial("resources.spill_bytes", Numbers(whole=True)),
+        "threads": _trial("resources.threads", Numbers(whole=True)),
+        "binary": _trial("binary", Words(free=True)),
+        "build_seconds": _trial("phases.build", Numbers()),
+        "check_seconds": _trial("phases.check", Numbers()),
+        "measure_seconds": _trial("phases.measure", Numbers()),
+        "sm_mhz": _told("sm_mhz", Numbers(whole=True)),
+        "memory_mhz": _told("memory_mhz", Numbers(whole=True)),
+        "watts": _told("watts", Numbers()),
+        "celsius": _told("celsius", Numbers(whole=True)),
+        "throttled": _told("reasons", Words()),
+        "slowed": _told("slowed", Flags()),
+        "retaken": _told("retaken", Flags()),
     }
 
 
-def _add_race(rows: Mapping[tuple[str, Schedule], dict[str, Any]], key: str, race: RaceRecord) -> None:
-    """Marks who raced, in the last race of a task."""
-    pairs = zip(race.schedules, race.samples, strict=True)
-    medians = {Schedule.from_json(schedule): float(np.median(samples)) for schedule, samples in pairs}
-    default, winner = Schedule.from_json(race.default), Schedule.from_json(race.winner)
-    for (task, schedule), row in rows.items():
-        if task == key:
-            row |= {"race_seconds": medians.get(schedule), "default": schedule == default, "winner": schedule == winner}
+class _Table:
+    """The table while it is filled."""
+
+    def __init__(self) -> None:
+        self._facts = _facts()
+        self._axes: dict[str, Column] = {}
+        self._knobs: dict[str, Column] = {}
+        self._tasks: dict[str, int] = {}
+        self._of_task = array("i")
+        self._hashes = array("q")
+        self._runs: dict[str, RunRecord] = {}
+        self._races: dict[str, RaceRecord] = {}
+        self._floors = array("d")
+        self._waiting: list[TrialRecord] = []
+
+    def begin(self, run: RunRecord) -> None:
+        """A run, whose trials follow."""
+        self._runs[run.run] = run
+        self._tasks.setdefault(run.task.key, len(self._tasks))
+        for name, _ in run.task.workload.axes:
+            self._axes.setdefault(name, Numbers(whole=True))
+
+    def race(self, race: RaceRecord) -> None:
+        """A final race; the last one of a task counts."""
+        self._races[self._runs[race.run].task.key] = race
+
+    def add(self, trial: TrialRecord) -> None:
+        """One trial."""
+        self._waiting.append(trial)
+        if len(self._waiting) == _AT_ONCE:
+            self._fill()
+
+    def _fill(self) -> None:
+        """Puts the trials that wait into the columns."""
+        rows, runs = len(self._hashes), [self._runs[trial.run] for trial in self._waiting]
+        told = [_NOTHING_TOLD if trial.conditions is None else trial.conditions for trial in self._waiting]
+        parts: dict[str, Sequence[object]] = {"run": runs, "trial": self._waiting, "told": told}
+        for fact in self._facts.values():
+            fact.column.extend(list(map(fact.of, parts[fact.part])))
+        axes = [dict(run.task.workload.axes) for run in runs]
+        knobs = [trial.schedule for trial in self._waiting]
+        for name in dict.fromkeys(name for schedule in knobs for name in schedule if name != SKETCH):
+            self._knobs.setdefault(name, Knobs()).fill(rows)
+        for columns, known in ((self._axes, axes), (self._knobs, knobs)):
+            for name, column in columns.items():
+                column.fill(rows)
+                column.extend([values.get(name) for values in known])
+        self._floors.extend([run.floor_seconds for run in runs])
+        self._of_task.extend([self._tasks[run.task.key] for run in runs])
+        self._hashes.extend([_hashed(run.task.key, s) for run, s in zip(runs, knobs, strict=True)])
+        self._waiting = []
+
+    def frame(self) -> pd.DataFrame:
+        """The table with every column there, in its place and of its type, however few rows know it."""
+        self._fill()
+        places = self._places()
+        known = {name: fact.column.series(places) for name, fact in self._facts.items()}
+        after = {
+            "operator": {f"axis.{name}": column.series(places) for name, column in self._axes.items()},
+            "sketch": {f"knob.{name}": column.series(places) for name, column in self._knobs.items()},
+            "samples": {
+                "best_seconds": self._best(places, known["seconds"]),
+                "roofline_share": pd.Series(np.array(self._floors)[places] / known["seconds"]),
+                **self._raced(places),
+            },
+        }
+        ordered: dict[str, pd.Series[Any]] = {}
+        for name, series in known.items():
+            ordered |= {name: series, **after.get(name, {})}
+        return pd.DataFrame(ordered)
+
+    def _places(self) -> Places:
+        """The rows that stay: of a schedule recorded again the first, which takes over what was said last."""
+        dropped: list[int] = []
+        for group in equal_groups(np.array(self._hashes)):
+            first: dict[tuple[object, ...], int] = {}
+            for row in group:
+                kept = first.setdefault(self._identity(row), row)
+                if kept != row:
+                    dropped.append(row)
+                    self._take_over(kept, row)
+        return np.setdiff1d(np.arange(len(self._hashes)), dropped)
+
+    def _identity(self, row: int) -> tuple[object, ...]:
+        """The same for rows of one schedule of one task."""
+        columns = (self._facts["sketch"].column, *self._knobs.values())
+        return (self._of_task[row], *(column.cells[row] for column in columns))
+
+    def _take_over(self, row: int, later: int) -> None:
+        for name, fact in self._facts.items():
+            if name not in _ASKED:
+                fact.column.cells[row] = fact.column.cells[later]
+
+    def _best(self, places: Places, seconds: pd.Series[Any]) -> pd.Series[Any]:
+        """The best so far of each row's task."""
+        best, tasks = seconds.to_numpy(copy=True), np.array(self._of_task)[places]
+        for task in np.unique(tasks):
+            best[tasks == task] = np.fmin.accumulate(best[tasks == task])
+        return pd.Series(best, dtype="float64")
+
+    def _raced(self, places: Places) -> dict[str, pd.Series[Any]]:
+        """Who raced, in the last race of a task."""
+        seconds, default, winner = Numbers(), Flags(), Flags()
+        tasks, hashes = np.array(self._of_task)[places], np.array(self._hashes)[places]
+        found: NDArray[np.float64] = np.full((3, len(places)), np.nan)
+        for key, race in self._races.items():
+            found[1:, tasks == self._tasks.get(key, -1)] = 0.0
+            for schedule, samples in zip(race.schedules, race.samples, strict=True):
+                found[0, hashes == _hashed(key, schedule)] = statistics.median(samples)
+            for row, schedule in ((1, race.default), (2, race.winner)):
+                found[row, hashes == _hashed(key, schedule)] = 1.0
+        seconds.extend(found[0].tolist())
+        for column, marks in ((default, found[1]), (winner, found[2])):
+            column.extend([None if np.isnan(mark) else mark == 1.0 for mark in marks.tolist()])
+        all_rows = np.arange(len(places))
+        names = ("race_seconds", "default", "winner")
+        return {n: c.series(all_rows) for n, c in zip(names, (seconds, default, winner), strict=True)}
 
 
-def _add_best(rows: Mapping[tuple[str, Schedule], dict[str, Any]]) -> None:
-    best: dict[str, float] = {}
-    for (task, _), row in rows.items():
-        best[task] = float(np.fmin(best.get(task, np.nan), row["seconds"]))
-        row["best_seconds"] = best[task]
-
-
-def _typed(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], knobs: Sequence[str]) -> pd.DataFrame:
-    """The rows with every column there, in its place and of its type, however few of them know it."""
-    schedule = [f"knob.{name}" for name in knobs]
-    task = ["run", "operator", *(f"axis.{name}" for name in axes), "dtype", "target", "device", "arch", "strategy"]
-    order = [*task, "seed", "trial", "at", "chooser", "predicted_seconds", "sketch", *schedule, "status", "detail"]
-    order += [
-        "seconds",
-        "samples",
-        "best_seconds",
-        "roofline_share",
-        "race_seconds",
-        "default",
-        "winner",
-        "deviation",
-        "deterministic",
-    ]
-    order += [*_USED, "binary", "build_seconds", "check_seconds", "measure_seconds"]
-    order += ["sm_mhz", "memory_mhz", "watts", "celsius", "throttled", "slowed", "retaken"]
-    columns: dict[str, pd.Series[Any]] = {}
-    for name in order:
-        values = [row.get(name) for row in rows]
-        if name in schedule:
-            columns[name] = _knob(values)
-        elif name in _WHOLE or name.startswith("axis."):
-            columns[name] = pd.Series(values, dtype="Int64")
-        elif name in _FLAGS:
-            columns[name] = pd.Series(values, dtype="boolean")
-        elif name in _WORDS:
-            columns[name] = pd.Series(values, dtype="category")
-        elif name == "status":
-            columns[name] = pd.Series(pd.Categorical(values, [str(s) for s in Status]))
-        elif name in ("run", "detail", "binary"):
-            columns[name] = pd.Series(values, dtype="string")
-        else:
-            columns[name] = pd.Series(values, dtype="float64")
-    return pd.DataFrame(columns)
-
-
-def _knob(values: Iterable[Value | None]) -> pd.Series[Any]:
-    """Whole numbers and flags as such, words and tuples as they are shown."""
-    listed = list(values)
-    known = [v for v in listed if v is not None]
-    if all(isinstance(v, bool) for v in known):
-        return pd.Series(listed, dtype="boolean")
-    if all(isinstance(v, int) and not isinstance(v, bool) for v in known):
-        return pd.Series(listed, dtype="Int64")
-    return pd.Series([None if v is None else text(v) for v in listed], dtype="category")
+def _hashed(key: str, schedule: ScheduleData) -> int:
+    return hash((key, tuple(schedule.items())))

@@ -17,14 +17,16 @@ from autotune.clock import now
 from autotune.devices.base import DeviceInfo
 from autotune.devices.lock import Queue
 from autotune.environment import calm_thread_pools, read_environment
+from autotune.executors.base import HERE, Measuring, Site
 from autotune.identity import Identity
-from autotune.journal import FILE, Journal, RunLog, load_runs
+from autotune.journal import Journal, RunLog, has_records, load_runs
 from autotune.measurement import Policy
 from autotune.measurer import Measurer
+from autotune.pace import WAVE, asked_at_a_time, kept_in_flight
 from autotune.prior.choosing import NONE, SHIPPED, chosen_prior, prior_name
-from autotune.process import Died
 from autotune.race import RaceResult
 from autotune.records import SCHEMA, GivenUpRecord, Roof, RunRecord, TaskData
+from autotune.runner import Died
 from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.scratch import scratch_folder
 from autotune.stopping import stop_on_signals
@@ -36,16 +38,12 @@ from cost_models.context import context_of
 from cost_models.features import Features
 from cost_models.model import CostModel
 from search_spaces import registry
-from search_spaces.errors import MissingDependency, NothingValid, OtherIdentity
+from search_spaces.errors import ExitCode, MissingDependency, NothingValid, OtherIdentity
 from search_spaces.schedule import Schedule
 from search_spaces.task import Task
 
 STRATEGIES = "autotune.strategies"
 MODELS = "cost_models.models"
-# On a GPU: schedules asked for at a time.
-_BATCH = 8
-# Where results are waited for: schedules asked for at a time. Small waves keep the model close to what was measured.
-WAVE = 4
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,15 @@ class Settings:
         trials: Trials in all, those of earlier runs of the same folder included.
         minutes: Time limit of this run's search, None for none.
         seed: Of everything random.
-        jobs: Builder processes.
+        jobs: Builds at a time, 0 for one on each core.
         policy: How candidates are measured.
         wait: Seconds to wait at most for a device that another tuner uses.
         device: A device class by name or file, "" for the one of the target's kind.
         race: Whether the finalists are raced in the end.
         prior: What strategies know that use a prior: "shipped", "none" or a file.
         sanitize: Tools of compute-sanitizer that finalists are run under; () for none.
-        warm: Schedules measured right after the default.
+        warm: Schedules measured right after the defaults of the sketches.
+        site: Where builders and devices are, and which of these measure.
     """
 
     strategy: str = "hybrid"
@@ -81,10 +80,11 @@ class Settings:
     prior: str = SHIPPED
     sanitize: tuple[str, ...] = ()
     warm: tuple[Schedule, ...] = ()
+    site: Site = HERE
 
 
 class StoppedTooEarly(NothingValid):
-    """The user stopped a search before any schedule was verified."""
+    """A search was stopped before any schedule was verified."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class Outcome:
         journal: The journal's path.
         tuned_log: The tuned log's path.
         interrupted: Whether the user asked to stop at any time, be it when the search was over.
+        terminated: Whether it was SIGTERM that asked.
     """
 
     log: RunLog
@@ -118,6 +119,12 @@ class Outcome:
     journal: Path
     tuned_log: Path
     interrupted: bool = False
+    terminated: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Of the command: what a batch system stopped is done for this time, what a user stopped is interrupted."""
+        return ExitCode.INTERRUPTED if self.stopped and not self.terminated else ExitCode.OK
 
 
 def tune(
@@ -144,7 +151,10 @@ def tune(
     budget = Budget(settings.trials, (settings.minutes or float("inf")) * 60.0)
     with Journal(folder) as journal, stop_on_signals() as stop, scratch_folder() as scratch:
         queue = Queue(settings.wait, partial(_notice, trackers), stop)
-        with closing(Measurer(task, settings.policy, scratch, settings.jobs, queue, settings.device)) as measurer:
+        executor = settings.site.kind(settings.site, scratch)
+        measuring = Measuring(task, settings.policy, settings.device)
+        settings = replace(settings, jobs=settings.jobs or executor.slots())
+        with closing(executor), closing(Measurer(executor, measuring, settings.jobs, queue)) as measurer:
             known = known_trials(folder, task)
             budget.trials = max(0, settings.trials - len(known.trials))
             plan = _plan(task, settings, measurer, journal, budget, trackers, stop)
@@ -152,7 +162,11 @@ def tune(
                 if program is not None:
                     sanitizer = held.enter_context(closing(Sanitizer(program, settings.sanitize, scratch)))
                     plan = replace(plan, sanitizer=sanitizer)
-                return _tune(plan, task, settings, known, started)
+                try:
+                    return replace(_tune(plan, task, settings, known, started), terminated=stop.terminated)
+                except StoppedTooEarly as early:
+                    early.exit_code = ExitCode.OK if stop.terminated else early.exit_code
+                    raise
 
 
 def _notice(trackers: Sequence[Tracker], line: str) -> None:
@@ -175,7 +189,7 @@ def _plan(
     known = chosen_prior(settings.prior) if make_strategy.uses_prior else None
     prior = known.for_task(task.space, context, task.hardware.model.name) if known is not None else None
     aids = learner.aids(context, prior) if learner is not None else Aids(None, context, prior)
-    on_gpu = task.target.kind == "cuda"
+    on_gpu, devices = task.target.kind == "cuda", measurer.devices
     return Search(
         measurer=measurer,
         strategy=make_strategy(task.space, np.random.default_rng(settings.seed), aids),
@@ -184,8 +198,8 @@ def _plan(
         run=uuid.uuid4().hex[:12],
         budget=budget,
         # On a GPU enough is in flight to keep builders and device busy; on a CPU they take turns, a wave each.
-        batch=min(_BATCH, settings.jobs) if on_gpu else WAVE,
-        window=3 * settings.jobs + _BATCH if on_gpu else WAVE,
+        batch=asked_at_a_time(settings.jobs) if on_gpu else WAVE,
+        window=kept_in_flight(settings.jobs, devices) if on_gpu else WAVE * devices,
         waves=not on_gpu,
         trackers=trackers,
         stop=stop,
@@ -269,9 +283,8 @@ def usable_task(task: Task) -> tuple[Task, list[str]]:
 
 def known_trials(folder: Path, task: Task) -> RunLog:
     """Trials of `task` in the folder's journal; an empty log where it has none."""
-    path = folder / FILE
-    if path.exists() and path.stat().st_size:
-        for log in load_runs(path):
+    if has_records(folder):
+        for log in load_runs(folder):
             if log.runs[0].task.key == task.key:
                 return log
     return RunLog()
@@ -281,7 +294,8 @@ def _final_race(plan: Search, known: RunLog, task: Task, settings: Settings, *, 
     """The race; none where none is wanted, the user stopped the search or it did not end."""
     if stopped:
         if known.best is None:
-            raise StoppedTooEarly("stopped before any schedule was verified", "resume it to go on")
+            go_on = f"go on with: autotune run --resume {plan.journal.path.parent}"
+            raise StoppedTooEarly("stopped before any schedule was verified", go_on)
         return None
     if not settings.race:
         return None

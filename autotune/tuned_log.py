@@ -156,7 +156,7 @@ def _runners_up(log: RunLog, winner: Schedule, *, raced: bool) -> tuple[RunnerUp
         pairs = zip(race.schedules, race.samples, strict=True)
         times = {Schedule.from_json(s): statistics.median(t) for s, t in pairs if s != race.default}
     else:
-        times = {s: m.seconds for s, m in log.trials.items() if m.status is Status.OK}
+        times = {m.schedule: m.seconds for m in log.trials.fastest(RUNNERS_UP + 1)}
     others = sorted((seconds, i, s) for i, (s, seconds) in enumerate(times.items()) if s != winner)
     return tuple(RunnerUp(dict(s.items), seconds) for seconds, _, s in others[:RUNNERS_UP])
 
@@ -296,7 +296,5 @@ def _texts(data: object) -> Iterator[str]:
 
 def verified_counts(log: RunLog) -> dict[str, int]:
     """Trials by status, the commonest first."""
-    counts: dict[str, int] = {}
-    for trial in log.trials.values():
-        counts[trial.status] = counts.get(trial.status, 0) + 1
+    counts = {str(status): count for status, count in log.trials.counts().items()}
     return dict(sorted(counts.items(), key=lambda item: (item[0] != Status.OK, -item[1])))

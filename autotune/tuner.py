@@ -15,8 +15,9 @@ from autotune.edges import EdgeReport
 from autotune.journal import Journal, RunLog
 from autotune.measurement import Measurement, Status
 from autotune.measurer import Measurer
+from autotune.proposals import Proposal, Proposals
 from autotune.race import NoContestant, RaceResult, finalists, run_race
-from autotune.records import EdgeRecord, RaceRecord, TrialRecord
+from autotune.records import DeviceRecord, EdgeRecord, RaceRecord, TrialRecord
 from autotune.sanitizer import Sanitizer
 from autotune.strategies.base import Aids, Result, Strategy, TaskPrior
 from cost_models.model import CostModel
@@ -26,6 +27,8 @@ from search_spaces.space import Schedule
 # What is written down as the chooser of a schedule that another tuner's file proposed.
 WARM_START = "warm_start"
 _POLL_SECONDS = 0.25
+# While a strategy is being asked.
+_ASKING_SECONDS = 0.01
 # The model is fitted anew when it has so much more to learn from.
 _NEWS = 0.02
 
@@ -137,7 +140,8 @@ class SearchLoop:
 
     A search in waves is continued by repeating it: the strategy is asked and told from the start, and what was
     measured before is answered from the journal. So it ends as if it had never been stopped. One whose results come
-    in any order (a GPU's) cannot be repeated: its strategy is told at once all that is known.
+    in any order (a GPU's) cannot be repeated: its strategy is told at once all that is known. It is asked in the
+    background, since a device would wait for it otherwise.
 
     Args:
         plan: Parts of the search.
@@ -155,10 +159,12 @@ class SearchLoop:
         self._known = known
         self._asked = 0
         self._done = 0
-        self._earlier: dict[Schedule, Measurement] = dict(known.trials)
+        self._earlier: dict[Schedule, Measurement] = dict(known.trials.items())
         self._wave: dict[Schedule, Result | None] = {}
         # What the model expected of those in flight.
         self._expected: dict[Schedule, float | None] = {}
+        self._proposals = Proposals(self._tell, self._propose)
+        self._exhausted = False
 
     def begin(self) -> None:
         """Tells what is known and submits the defaults, the warm starts and the first schedules."""
@@ -166,25 +172,40 @@ class SearchLoop:
         plan.strategy.seen.update(self._first)
         plan.measurer.recall(known.trials.values())
         if plan.waves:
-            self._start_wave(self._first)
+            self._start_wave(Proposal(self._first, [None] * len(self._first)))
         else:
-            self._tell([Result(m.schedule, m.seconds) for m in known.trials.values()])
+            self._proposals.tell([Result(m.schedule, m.seconds) for m in known.trials.values()])
             self._submit([s for s in self._first if s not in known.trials])
         self._refill()
+        # The builders are to be busy while the device starts.
+        self._take(wait=True)
 
     def run(self) -> None:
         """Asks, measures, records and tells until the budget ends, the space is exhausted or the user stops."""
         plan = self._plan
-        while plan.measurer.in_flight and not plan.stop():
-            results = [self._record(m) for m in plan.measurer.completed(_POLL_SECONDS)]
+        while (plan.measurer.in_flight or self._proposals.awaited) and not plan.stop():
+            ended = plan.measurer.completed(_ASKING_SECONDS if self._proposals.awaited else _POLL_SECONDS)
+            self._record_devices()
+            results = [self._record(m) for m in ended]
             if plan.waves:
                 self._wave |= {r.schedule: r for r in results}
             else:
-                self._tell(results)
+                self._proposals.tell(results)
             if not results:
                 for tracker in plan.trackers:
                     tracker.waiting(self._done, plan.budget)
             self._refill()
+        self._proposals.close()
+
+    def _record_devices(self) -> None:
+        """What became of devices: before the trials whose times it explains."""
+        plan = self._plan
+        for news in plan.measurer.news():
+            record = DeviceRecord(plan.run, news.device, news.samples, news.factor, news.left_out)
+            plan.journal.append(record)
+            self._known.devices.append(record)
+            if news.notice:
+                plan.notice(news.notice)
 
     def _record(self, measurement: Measurement) -> Result:
         plan, known = self._plan, self._known
@@ -193,7 +214,8 @@ class SearchLoop:
         chooser = plan.strategy.chooser_of(measurement.schedule) or warm
         trial = len(known.trials) - 1
         expected = self._expected.pop(measurement.schedule, None)
-        plan.journal.append(TrialRecord.of(plan.run, trial, plan.budget.elapsed, measurement, chooser, expected))
+        at = known.last_trial[plan.run] = plan.budget.elapsed
+        plan.journal.append(TrialRecord.of(plan.run, trial, at, measurement, chooser, expected))
         self._done += 1
         for tracker in plan.trackers:
             tracker.measured(measurement, self._done, plan.budget)
@@ -210,36 +232,53 @@ class SearchLoop:
         plan = self._plan
         while plan.waves and not plan.measurer.in_flight and plan.budget.left(self._asked) and not plan.stop():
             self._tell([r for r in self._wave.values() if r is not None])
-            wave = plan.strategy.ask(plan.window)
-            if not wave:
+            wave = self._propose(plan.window)
+            if not wave.schedules:
                 return
             self._start_wave(wave)
-        if plan.waves:
-            return
+        if not plan.waves:
+            self._refill_in_background()
+
+    def _refill_in_background(self) -> None:
+        """Submits what was proposed; starts an ask where none is under way."""
+        plan = self._plan
+        self._take()
         free = plan.window - plan.measurer.in_flight
         wanted = min(free, plan.budget.left(self._asked))
-        if wanted <= 0 or (free < plan.batch and plan.measurer.in_flight):
+        if wanted <= 0 or self._proposals.awaited or self._exhausted:
             return
-        self._submit(plan.strategy.ask(wanted))
+        if free >= plan.batch or not plan.measurer.in_flight:
+            self._proposals.ask(wanted)
 
-    def _submit(self, schedules: Sequence[Schedule]) -> None:
+    def _take(self, *, wait: bool = False) -> None:
+        if (proposal := self._proposals.take(wait=wait)) is not None:
+            self._exhausted = not proposal.schedules and not self._plan.measurer.in_flight
+            self._submit(proposal.schedules, proposal.expected)
+
+    def _propose(self, count: int) -> Proposal:
+        asked = self._plan.strategy.ask(count)
+        learner = self._plan.learner
+        return Proposal(asked, learner.expected_seconds(asked) if learner is not None else [None] * len(asked))
+
+    def _submit(self, schedules: Sequence[Schedule], expected: Sequence[float | None] = ()) -> None:
         """Has schedules measured, as many as the budget has left."""
         allowed = schedules[: self._plan.budget.left(self._asked)]
-        if self._plan.learner is not None:
-            self._expected.update(zip(allowed, self._plan.learner.expected_seconds(allowed), strict=True))
+        self._expected.update(zip(allowed, expected, strict=False))
         self._plan.measurer.submit(allowed)
         self._asked += len(allowed)
 
-    def _start_wave(self, wave: Sequence[Schedule]) -> None:
+    def _start_wave(self, wave: Proposal) -> None:
         """Answers from the journal what was measured before, and has the rest measured."""
-        self._wave = dict.fromkeys(wave)
-        known = [s for s in wave if s in self._earlier]
+        self._wave = dict.fromkeys(wave.schedules)
+        known = [s for s in wave.schedules if s in self._earlier]
         self._wave |= {s: Result(s, self._earlier.pop(s).seconds) for s in known}
-        if len(known) < len(wave):
+        if len(known) < len(wave.schedules):
             # Where the path of the earlier run ends. What it measured off this path (with other options, say) counts.
             self._wave |= {s: Result(s, m.seconds) for s, m in self._earlier.items()}
             self._earlier.clear()
-        self._submit([s for s, result in self._wave.items() if result is None])
+        expected = dict(zip(wave.schedules, wave.expected, strict=True))
+        new = [s for s, result in self._wave.items() if result is None]
+        self._submit(new, [expected[s] for s in new])
 
 
 def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResult:
@@ -255,9 +294,9 @@ def race(plan: Search, known: RunLog, default: Schedule, seed: int) -> RaceResul
             raise NothingValid(
                 f"none of {len(known.trials)} schedules could be built, run and verified", _main_reason(known)
             )
-        edges = plan.measurer.check_edges(finalists(list(known.trials.values()), default))
+        edges = plan.measurer.finals.check_edges(finalists(list(known.trials.values()), default))
         try:
-            result = run_race(plan.measurer.race, list(known.trials.values()), default, seed)
+            result = run_race(plan.measurer.finals.race, list(known.trials.values()), default, seed)
             dropped = result.dropped
         except NoContestant as error:
             dropped = error.dropped
@@ -293,9 +332,9 @@ def _verify_finalists(plan: Search, known: RunLog, default: Schedule) -> None:
     """Has those who would race checked more closely; who fails is recorded anew, with its binary's other schedules."""
     cleared: set[Schedule] = set()
     while asked := [s for s in finalists(list(known.trials.values()), default) if s not in cleared]:
-        failed = plan.measurer.verify(asked)
+        failed = plan.measurer.finals.verify(asked)
         if plan.sanitizer is not None:
-            failed |= plan.measurer.sanitize(plan.sanitizer, [s for s in asked if s not in failed], plan.notice)
+            failed |= plan.measurer.finals.sanitize(plan.sanitizer, [s for s in asked if s not in failed], plan.notice)
         cleared.update(asked)
         for schedule, answer in failed.items():
             _refute(plan, known, schedule, answer.status, answer.detail)
@@ -308,7 +347,8 @@ def _refute(plan: Search, known: RunLog, schedule: Schedule, status: Status, det
         if measured.status is Status.OK and (twin == schedule or (binary and measured.binary == binary)):
             refuted = replace(measured, status=status, samples=(), detail=detail)
             known.trials[twin] = refuted
-            plan.journal.append(TrialRecord.of(plan.run, trial, plan.budget.elapsed, refuted))
+            at = known.last_trial[plan.run] = plan.budget.elapsed
+            plan.journal.append(TrialRecord.of(plan.run, trial, at, refuted))
 
 
 def _main_reason(known: RunLog) -> str:

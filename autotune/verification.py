@@ -12,24 +12,28 @@ from pathlib import Path
 import msgspec
 
 from autotune.device_here import device_here
+from autotune.devices.choice import FIRST
 from autotune.devices.cpu import usable_cores
 from autotune.environment import read_environment
+from autotune.executors.base import Measuring, Site
+from autotune.executors.local import Local
 from autotune.identity import Identity, Judgement, Reading, judge
-from autotune.measurement import Measurement, Status
+from autotune.measurement import Measurement, Policy, Status
 from autotune.measurer import Measurer
-from autotune.process import Died
 from autotune.race import NoContestant, RaceResult, ratio, run_race
 from autotune.records import Ratio, TaskData
+from autotune.runner import Died
 from autotune.sanitizer import Sanitizer, find_sanitizer
 from autotune.scratch import scratch_folder
 from autotune.task_options import TaskOptions, make_task, on_device, require_device
 from autotune.toolchain import tool_versions
+from autotune.trust import require_trusted
 from autotune.tune import usable_task
 from autotune.tuned_log import Entry
 from autotune.worker import Measured
 from search_spaces.errors import AutotuneError, ExitCode, OtherIdentity
 from search_spaces.space import Schedule
-from search_spaces.task import Task
+from search_spaces.task import OPERATORS, Task
 
 _POLL_SECONDS = 0.25
 
@@ -53,12 +57,14 @@ class Rules:
         top: Schedules verified of each entry: its winner and the runners-up.
         tolerance: Share by which the winner may be slower than recorded, on the same device.
         sanitize: Tools of compute-sanitizer that schedules for CUDA are run under; () for none.
+        operators: Files and modules of operators that may be imported where an entry names them.
     """
 
     policy: Reading = Reading.COMPATIBLE
     top: int = 3
     tolerance: float = 0.1
     sanitize: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,7 @@ def prepare(entries: Sequence[Entry], rules: Rules) -> list[Case]:
 
 def _prepared(entry: Entry, rules: Rules, scratch: Path) -> Case:
     try:
+        require_trusted(OPERATORS, "operator", entry.task.reference, rules.operators, "--op")
         task, _ = usable_task(make_task(TaskOptions.of(entry.task), measure_roof=True))
         require_device(task, foreign=True)
         device = device_here(task.target.kind, scratch)
@@ -170,20 +177,24 @@ def verify(case: Case, rules: Rules, notice: Callable[[str], object] = lambda _:
     others = [Schedule.from_json(r.schedule) for r in entry.runners_up[: rules.top - 1]]
     legal = [s for s in others if task.space.why_not(s) is None]
     jobs = min(usable_cores(), len(legal) + 2)
-    with scratch_folder() as scratch, closing(Measurer(task, entry.policy, scratch, jobs)) as measurer:
+    with scratch_folder() as scratch, closing(_measurer(task, entry.policy, scratch, jobs)) as measurer:
         measurer.device()
         trials = _measured(measurer, list(dict.fromkeys([task.default, winner, *legal])))
         if rules.sanitize and task.target.kind == "cuda":
             with closing(Sanitizer(find_sanitizer(), rules.sanitize, scratch)) as sanitizer:
                 verified = [s for s, trial in trials.items() if trial.status is Status.OK]
-                _refute(trials, measurer.sanitize(sanitizer, verified, notice))
+                _refute(trials, measurer.finals.sanitize(sanitizer, verified, notice))
         if trials[winner].status is not Status.OK:
             return case.ended(State.INVALID, _failure(trials[winner]))
         try:
-            race = run_race(measurer.race, list(trials.values()), task.default, entry.seed)
+            race = run_race(measurer.finals.race, list(trials.values()), task.default, entry.seed)
         except (Died, TimeoutError, NoContestant) as error:
             return case.ended(State.INVALID, f"the race did not end: {error or 'time-out'}")
     return _decided(case, rules, trials, race)
+
+
+def _measurer(task: Task, policy: Policy, folder: Path, jobs: int) -> Measurer:
+    return Measurer(Local(Site(devices=FIRST), folder), Measuring(task, policy), jobs)
 
 
 def _measured(measurer: Measurer, schedules: Sequence[Schedule]) -> dict[Schedule, Measurement]:
@@ -192,7 +203,7 @@ def _measured(measurer: Measurer, schedules: Sequence[Schedule]) -> dict[Schedul
     measurer.submit(schedules)
     while measurer.in_flight:
         done |= {m.schedule: m for m in measurer.completed(_POLL_SECONDS)}
-    _refute(done, measurer.verify([s for s in schedules if done[s].status is Status.OK]))
+    _refute(done, measurer.finals.verify([s for s in schedules if done[s].status is Status.OK]))
     return {s: done[s] for s in schedules}
 
 

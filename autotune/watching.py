@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import math
-import statistics
-from collections import Counter
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +12,16 @@ from pathlib import Path
 import numpy as np
 from scipy import optimize
 
-from autotune.journal import journal_path, read_on
+from autotune.journal import LOCK, journal_path, read_on
 from autotune.measurement import Status
 from autotune.records import GivenUpRecord, RaceRecord, RunRecord, TrialRecord
-from search_spaces.schedule import Schedule
+from autotune.segments import LineReader
+from autotune.trial_index import TrialIndex
 
 # Trials by which the pace is modelled: stretches of them, stretches at least, and those that are taken for what comes.
 _STRETCH, _LEAST_STRETCHES, _RECENT = 8, 4, 64
-_LOCK = "lock"
+# Trials that are kept for it.
+_KEPT = 4096
 
 
 @dataclass
@@ -30,7 +31,8 @@ class Watched:
     Attributes:
         path: The journal or its folder.
         run: The latest run, None before it was written.
-        trials: Its trials in order, those of the runs that it continues left out.
+        trials: Its latest trials in order, those of the runs that it continues left out.
+        taken: How many it had in all.
         done: Schedules tried in all runs of its task.
         statuses: How often each status was the last word.
         best: The fastest trial of the task that ran, None before one did.
@@ -40,13 +42,14 @@ class Watched:
 
     path: Path
     run: RunRecord | None = None
-    trials: list[TrialRecord] = field(default_factory=list)
+    trials: deque[TrialRecord] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    taken: int = 0
     best: TrialRecord | None = None
     race: RaceRecord | None = None
     given_up: str = ""
-    _tried: dict[str, dict[Schedule, TrialRecord]] = field(default_factory=dict)
+    _tried: dict[str, TrialIndex] = field(default_factory=dict)
     _task_of: dict[str, str] = field(default_factory=dict)
-    _offset: int = 0
+    _place: int = 0
 
     def read(self) -> int:
         """Takes in what was added since, and tells how many records that was.
@@ -54,35 +57,35 @@ class Watched:
         Raises:
             BadLog: Not a journal, damaged, or of a newer schema.
         """
-        records, self._offset = read_on(self.path, self._offset)
-        for record in records:
+        count = 0
+        for end, record in read_on(self.path, self._place):
             if isinstance(record, RunRecord):
-                self.run, self.trials, self.race, self.given_up = record, [], None, ""
-                self._task_of[record.run] = record.task.key
-                self._tried.setdefault(record.task.key, {})
-                self._find_best()
+                self._begin(record)
             elif isinstance(record, TrialRecord):
-                self._take(record)
+                self._tried[self._task_of[record.run]].take(self._place, record)
+                self.trials.append(record)
+                self.taken += 1
             elif isinstance(record, RaceRecord):
                 self.race = record
             elif isinstance(record, GivenUpRecord):
                 self.given_up = record.why
-        return len(records)
+            self._place = end
+            count += 1
+        if count:
+            self._known.settle()
+            self.best = next(map(self._known.record, self._known.fastest_places(1)), None)
+        return count
 
-    def _take(self, record: TrialRecord) -> None:
-        self._tried[self._task_of[record.run]][Schedule.from_json(record.schedule)] = record
-        self.trials.append(record)
-        if self.best is not None and record.schedule == self.best.schedule:
-            self._find_best()
-        elif record.status is Status.OK and (self.best is None or _seconds(record) < _seconds(self.best)):
-            self.best = record
-
-    def _find_best(self) -> None:
-        self.best = min((t for t in self._known.values() if t.status is Status.OK), key=_seconds, default=None)
+    def _begin(self, run: RunRecord) -> None:
+        self.run, self.taken, self.race, self.given_up = run, 0, None, ""
+        self.trials.clear()
+        self._task_of[run.run] = run.task.key
+        if run.task.key not in self._tried:
+            self._tried[run.task.key] = TrialIndex(reader=LineReader(journal_path(self.path)))
 
     @property
-    def _known(self) -> dict[Schedule, TrialRecord]:
-        return {} if self.run is None else self._tried[self.run.task.key]
+    def _known(self) -> TrialIndex:
+        return TrialIndex() if self.run is None else self._tried[self.run.task.key]
 
     @property
     def done(self) -> int:
@@ -92,7 +95,7 @@ class Watched:
     @property
     def statuses(self) -> dict[str, int]:
         """Status -> trials, those that ran first."""
-        counts = Counter(str(t.status) for t in self._known.values())
+        counts = {str(status): count for status, count in self._known.counts().items()}
         return dict(sorted(counts.items(), key=lambda item: (item[0] != Status.OK, -item[1])))
 
     @property
@@ -117,10 +120,6 @@ class Watched:
         if self.run.minutes is not None:
             seconds = min(seconds, 60.0 * self.run.minutes - self.trials[-1].at)
         return max(0.0, seconds - since)
-
-
-def _seconds(trial: TrialRecord) -> float:
-    return statistics.median(trial.samples)
 
 
 def expected_seconds(trials: Sequence[TrialRecord], left: int) -> float:
@@ -157,7 +156,7 @@ def is_written(path: Path) -> bool:
         path: The journal or its folder.
     """
     try:
-        with (journal_path(path).parent / _LOCK).open("rb") as lock:
+        with (journal_path(path).parent / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

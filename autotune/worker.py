@@ -52,10 +52,12 @@ class Identified:
     Attributes:
         info: The device.
         uuid: Its own identifier, "" where it has none.
+        traits: What else must be equal of devices that share a run.
     """
 
     info: DeviceInfo
     uuid: str
+    traits: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,15 +150,26 @@ class Rounds:
     anchor: Schedule | None = None
 
 
+def relocated(job: object, move: Callable[[Artifact], Artifact]) -> object:
+    """A job whose binaries are where `move` says."""
+    if isinstance(job, Measure):
+        return replace(job, artifact=move(job.artifact))
+    if isinstance(job, Verify | VerifyEdge | Rounds):
+        return replace(job, entries=tuple((schedule, move(artifact)) for schedule, artifact in job.entries))
+    return job
+
+
 class Worker:
     """State of the worker process: device, inputs, reference, loaded candidates."""
 
-    def __init__(self, task: Task, policy: Policy, folder: Path, device: str = "") -> None:
+    def __init__(self, task: Task, policy: Policy, folder: Path, device: str | Device = "") -> None:
         self._task = task
         self._policy = policy
         self._folder = folder
-        found = registry.find("autotune.devices", device or DEVICES[task.target.kind], "device")
-        self._device: Device = found()
+        kind = DEVICES[task.target.kind]
+        self._device: Device = (
+            device if isinstance(device, Device) else registry.find("autotune.devices", device or kind, "device")()
+        )
         self._seal = Seal(self._device)
         self._timer = Timer(self._device, policy)
         self._loaded: dict[Schedule, BoundLaunch] = {}
@@ -170,7 +183,7 @@ class Worker:
     def handle(self, job: object) -> object:
         """Answers one job."""
         if isinstance(job, Identify):
-            return Identified(self._device.info(), self._device.uuid())
+            return Identified(self._device.info(), self._device.uuid(), self._device.traits())
         if isinstance(job, Prepare):
             return job if self._checker else None
         if isinstance(job, Measure):
@@ -184,7 +197,7 @@ class Worker:
 
     def _load(self, schedule: Schedule, artifact: Artifact) -> BoundLaunch:
         generator = find_generator(self._task.sketch_of(schedule).generator)
-        return self._checker.bind(generator.load(self._task, schedule, artifact, self._folder))
+        return self._checker.bind(self._device.loaded(generator, self._task, schedule, artifact, self._folder))
 
     def _measure(self, job: Measure) -> Measured:
         started = monotonic()
@@ -240,7 +253,9 @@ class Worker:
 
     def _verify_edge(self, job: VerifyEdge) -> tuple[Measured, ...]:
         checker = Checker(self._device, job.task, self._policy)
-        kernels = [find_generator(job.generators[s]).load(job.task, s, a, self._folder) for s, a in job.entries]
+        kernels = [
+            self._device.loaded(find_generator(job.generators[s]), job.task, s, a, self._folder) for s, a in job.entries
+        ]
         launches = [checker.bind(kernel) for kernel in kernels]
         return tuple(_judged(checker.check_once(launch)) for launch in launches)
 

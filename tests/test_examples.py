@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from autotune.executors.base import Measuring, Site
+from autotune.executors.local import Local
 from autotune.generators.triton import GENERATOR
 from autotune.measurement import Policy, Status
 from autotune.measurer import Measurer
@@ -17,7 +19,7 @@ RMS_NORM = f"{Path(__file__).parents[1] / 'experiments' / 'examples' / 'rms_norm
 def test_the_example_is_right_on_the_cpu(tmp_path):
     workload = find_operator(RMS_NORM).workload("llvm", M=64, N=128)
     task = Task(RMS_NORM, workload, Target("llvm"), cpu_hardware("test", 2, 1 << 20, 1e13, {"float32": 1e15}))
-    measurer = Measurer(task, Policy(samples=2), tmp_path, jobs=1)
+    measurer = Measurer(Local(Site(), tmp_path), Measuring(task, Policy(samples=2)), jobs=1)
     measurer.device()
     measurer.submit([task.default])
     done = []

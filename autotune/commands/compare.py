@@ -17,10 +17,10 @@ from autotune.comparison.result import Comparison, compare
 from autotune.comparison.spaces import find_spaces
 from autotune.devices.cpu import usable_cores
 from autotune.display import output, progress_output
+from autotune.pace import WAVE
 from autotune.prior.choosing import NONE
 from autotune.reporting.page import write_page
 from autotune.stopping import stop_on_signals
-from autotune.tune import WAVE
 from search_spaces.errors import AutotuneError, ExitCode, MissingDependency
 
 _FOLDER = Path("experiments/spaces")

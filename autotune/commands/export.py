@@ -30,6 +30,8 @@ def command(logs: tuple[Path, ...], form: str, out: Path, operators: tuple[str, 
     tvm            MetaSchedule databases, for Relax's pipelines and compile_tir
     triton         configurations, for any @triton.autotune kernel by way of autotune.reuse.triton
     inductor       lookup table of torch.compile's matrix products
+    vllm           configuration files of vLLM's kernels, from tuning those kernels
+    sglang         configuration files of SGLang's kernels, from tuning those kernels
     artifact       compiled kernels: a cubin with launch data, or a shared object
     c-header       constants a device, for CUDA C++ at compile time
     wisdom         Kernel Launcher's files, for CUDA C++ at run time; read again by its rules, not by itself

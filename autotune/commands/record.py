@@ -9,16 +9,16 @@ from typing import Any
 import click
 import numpy as np
 
-from autotune.devices.cpu import usable_cores
 from autotune.display import ProgressLine, duration, output, pretty_json, progress_output
 from autotune.measurement import Policy, Status
 from autotune.recordings.journaled import families_of, recording_of
 from autotune.recordings.native import SUFFIX, write_recording
 from autotune.recordings.recording import Recording
 from autotune.run_folder import fresh_folder, new_folder
+from autotune.site_options import site_options, taken_site
 from autotune.task_options import TaskOptions, make_task, on_device, require_device, task_options
 from autotune.tune import Outcome, Settings, tune, usable_task
-from search_spaces.errors import AutotuneError, ExitCode
+from search_spaces.errors import AutotuneError
 from search_spaces.task import Task
 
 # Larger spaces are not measured whole.
@@ -27,6 +27,7 @@ _MOST = 200_000
 
 @click.command("record")
 @task_options(required=True)
+@site_options
 @click.option("--sample", type=click.IntRange(min=2), metavar="N", help="Schedules, the default among them.  [500]")
 @click.option("--all", "whole", is_flag=True, help="Every schedule of the space.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the sample.")
@@ -59,8 +60,9 @@ def command(
         raise AutotuneError("--all and --sample exclude each other", "give one of them")
     if resume and out is None:
         raise AutotuneError("--resume does not say of what", "name the recording's folder with --out")
-    task = make_task(TaskOptions(**named), measure_roof=True)
-    task = on_device(task, require_device(task, foreign=False))
+    site = taken_site(named)
+    task = make_task(TaskOptions(**named), measure_roof=True, site=site)
+    task = on_device(task, require_device(task, False, site))
     progress = progress_output(quiet)
     task, left_out = usable_task(task)
     for reason in left_out:
@@ -69,7 +71,8 @@ def command(
         strategy="exhaustive" if whole else "sample",
         trials=_size(task) if whole else sample or 500,
         seed=seed,
-        jobs=jobs or usable_cores(),
+        jobs=jobs or 0,
+        site=site,
         policy=Policy(drop_rate=0.0),
         race=False,
     )
@@ -81,7 +84,7 @@ def command(
     path = folder / f"{recording.name}{SUFFIX}"
     write_recording(recording, path)
     _tell(recording, outcome, path, as_json=as_json)
-    return ExitCode.INTERRUPTED if outcome.stopped else ExitCode.OK
+    return outcome.exit_code
 
 
 def _size(task: Task) -> int:

@@ -11,27 +11,29 @@ from typing import Any
 import click
 from rich.console import Console
 
+from autotune.budget import TRIALS
 from autotune.compile_only import compile_only
-from autotune.devices.cpu import usable_cores
 from autotune.display import ProgressLine, output, progress_output
-from autotune.environment import tracking_uri
+from autotune.environment import tracking_uri, without_password
+from autotune.executors.base import Site
 from autotune.importing import proposals_in
 from autotune.measurement import Policy
 from autotune.prior.choosing import SHIPPED, prior_file
 from autotune.records import RunRecord
 from autotune.run_folder import first_record, fresh_folder, latest_folder, new_folder
 from autotune.sanitizer import find_sanitizer, parse_tools
+from autotune.site_options import site_options, taken_site
 from autotune.summary import outcome_json, print_outcome
 from autotune.task_options import TaskOptions, make_task, on_device, require_device, task_options
 from autotune.tracking.follower import EXPERIMENT, following, store_uri
+from autotune.trust import require_trusted
 from autotune.tune import STRATEGIES, Settings, tune, usable_task
 from autotune.warm_start import warm_schedules
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, ExitCode
 from search_spaces.schedule import Schedule
-from search_spaces.task import Task
+from search_spaces.task import OPERATORS, Task
 
-_TRIALS = {"llvm": 64, "cuda": 512}
 # Schedules of a warm start at most, and no more than a quarter of the trials.
 _MOST_WARM = 16
 
@@ -42,6 +44,7 @@ def _strategy_names(_: click.Context, __: click.Parameter, incomplete: str) -> l
 
 @click.command("run")
 @task_options(required=False)
+@site_options
 @click.option("--strategy", shell_complete=_strategy_names, help="What searches.  [default: hybrid]")
 @click.option(
     "--prior", metavar="WHICH", help="What was learnt of other tasks: shipped, none or a file.  [default: shipped]"
@@ -95,13 +98,14 @@ def command(**given: Any) -> int:
     autotune run --op attention --target cuda -arch=sm_80
     """
     names = {"op": given.pop("op"), **{n: given.pop(n) for n in ("target", "arch", "shape", "dtype", "sketches")}}
-    return _run(names, RunOptions(**given))
+    return _run(names, RunOptions(site=taken_site(given), **given))
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """The values of the options that say how to tune, None where the user left them out."""
 
+    site: Site
     strategy: str | None
     prior: str | None
     warm_start: Path | None
@@ -128,19 +132,16 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     if options.resume is not None:
         folder = Path(options.resume) if options.resume else options.out or latest_folder(names["op"])
         earlier = first_record(folder)
-    if names["op"] is not None:
-        task_names = TaskOptions(**names)
-    elif earlier is not None:
-        task_names = TaskOptions.of(earlier.task)
-    else:
-        raise AutotuneError("no operator", "name one with --op; 'autotune ops' lists them")
+    task_names = _task_names(names, earlier)
     if options.strategy is not None:
         registry.find(STRATEGIES, options.strategy, "strategy")
+    elif earlier is not None:
+        require_trusted(STRATEGIES, "strategy", earlier.strategy, (), "--strategy")
     prior_file(options.prior or SHIPPED)
     _require_sanitizer(task_names, options)
-    task = make_task(task_names, measure_roof=not options.only_compile)
+    task = make_task(task_names, measure_roof=not options.only_compile, site=options.site)
     if not options.only_compile:
-        task = on_device(task, require_device(task, options.foreign_device))
+        task = on_device(task, require_device(task, options.foreign_device, options.site))
     progress = progress_output(options.quiet)
     task, left_out = usable_task(task)
     for reason in left_out:
@@ -157,6 +158,21 @@ def _run(names: dict[str, Any], options: RunOptions) -> int:
     return _tune(task, settings, folder, options, progress)
 
 
+def _task_names(names: dict[str, Any], earlier: RunRecord | None) -> TaskOptions:
+    """The task that the user names, else that of the run which is continued.
+
+    Raises:
+        AutotuneError: There is neither, or the run names an operator's file or module that the user does not.
+    """
+    op = names["op"]
+    if earlier is not None and (op is None or TaskOptions(**names) == TaskOptions(earlier.task.reference)):
+        require_trusted(OPERATORS, "operator", earlier.task.reference, () if op is None else (op,), "--op")
+        return TaskOptions.of(earlier.task)
+    if op is None:
+        raise AutotuneError("no operator", "name one with --op; 'autotune ops' lists them")
+    return TaskOptions(**names)
+
+
 def _tune(task: Task, settings: Settings, folder: Path, options: RunOptions, progress: Console) -> int:
     """The run itself, watched and tracked, and what is said of it in the end."""
     cost = task.operator.cost(task.workload)
@@ -171,8 +187,8 @@ def _tune(task: Task, settings: Settings, folder: Path, options: RunOptions, pro
     else:
         print_outcome(output(), outcome)
         if store is not None:
-            output().print(f"mlflow     {store}, experiment {options.experiment}", soft_wrap=True)
-    return ExitCode.INTERRUPTED if outcome.stopped else ExitCode.OK
+            output().print(f"mlflow     {without_password(store)}, experiment {options.experiment}", soft_wrap=True)
+    return outcome.exit_code
 
 
 def _warm(task: Task, options: RunOptions, say: Callable[[str], object]) -> tuple[Schedule, ...]:
@@ -180,7 +196,7 @@ def _warm(task: Task, options: RunOptions, say: Callable[[str], object]) -> tupl
     if options.warm_start is None:
         return ()
     proposals = proposals_in(options.warm_start)
-    trials = options.trials or _TRIALS[task.target.kind]
+    trials = options.trials or TRIALS[task.target.kind]
     schedules, reasons = warm_schedules(task, proposals, max(1, min(_MOST_WARM, trials // 4)))
     for reason in reasons:
         say(f"left out of the warm start: {reason}")
@@ -194,6 +210,8 @@ def _require_sanitizer(names: TaskOptions, options: RunOptions) -> None:
         return
     if not names.target.startswith("cuda"):
         raise AutotuneError("--sanitize checks kernels of a GPU", f"leave it out for --target {names.target}")
+    if not options.site.kind.here:
+        raise AutotuneError("--sanitize runs on this machine", f"leave it out with --executor {options.site.executor}")
     find_sanitizer()
 
 
@@ -202,14 +220,15 @@ def _settings(task: Task, options: RunOptions, earlier: RunRecord | None) -> Set
     inherited = (
         Settings(strategy=earlier.strategy, trials=earlier.trials, minutes=earlier.minutes, seed=earlier.seed)
         if earlier is not None
-        else Settings(trials=_TRIALS[task.target.kind])
+        else Settings(trials=TRIALS[task.target.kind])
     )
     return Settings(
         strategy=options.strategy or inherited.strategy,
         trials=options.trials or inherited.trials,
         minutes=options.minutes or inherited.minutes,
         seed=inherited.seed if options.seed is None else options.seed,
-        jobs=options.jobs or usable_cores(),
+        jobs=options.jobs or 0,
+        site=options.site,
         policy=Policy(cold=options.l2 == "cold"),
         wait=float("inf") if options.wait is None else options.wait,
         sanitize=parse_tools(options.sanitize),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -10,10 +12,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from autotune.cost import cost_line, cost_of, search_seconds
+from autotune.cost import cost_line, cost_of
 from autotune.display import duration, output, rate, titled
 from autotune.journal import RunLog, load_runs
-from autotune.measurement import Status
+from autotune.measurement import Measurement, Status
 from autotune.model_quality import quality_of
 from autotune.records import TrialRecord
 from autotune.tuned_log import verified_counts
@@ -29,16 +31,28 @@ from cost_models.ranking import TOP
 def command(path: Path, status: str | None, top: int, as_json: bool, price_per_hour: float | None) -> None:
     """Show the trials of a run, fastest first; failures with their reasons."""
     console = output()
-    spent = search_seconds(path)
     for log in load_runs(path):
-        trials = [m for m in log.trials.values() if status is None or m.status == status]
         if as_json:
-            for number, trial in enumerate(trials):
+            for number, trial in enumerate(_chosen(log, status)):
                 record = TrialRecord.of(log.runs[-1].run, number, 0.0, trial)
                 sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
             continue
         _print(log, status, top, console)
-        console.print(f"cost {cost_line(cost_of(log, spent[log.runs[-1].task.key]), price_per_hour)}", soft_wrap=True)
+        console.print(f"cost {cost_line(cost_of(log), price_per_hour)}", soft_wrap=True)
+
+
+def _chosen(log: RunLog, status: str | None) -> Iterator[Measurement]:
+    """The trials that ended so."""
+    return (m for m in log.trials.values() if status is None or m.status == status)
+
+
+def _shown(log: RunLog, status: str | None, top: int) -> list[Measurement]:
+    """So many of them, fastest first, then those that failed."""
+    fastest = [] if status not in (None, Status.OK) else log.trials.fastest(top)
+    if len(fastest) == top or status == Status.OK:
+        return fastest
+    failed = (m for m in _chosen(log, status) if m.status is not Status.OK)
+    return [*fastest, *islice(failed, top - len(fastest))]
 
 
 def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:
@@ -54,8 +68,7 @@ def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:
     for name in ("time", "rate", "roofline", "samples"):
         table.add_column(name, justify="right")
     table.add_column("schedule, or why it failed", overflow="fold")
-    chosen = [m for m in log.trials.values() if status is None or m.status == status]
-    for trial in sorted(chosen, key=lambda m: m.seconds)[:top]:
+    for trial in _shown(log, status, top):
         if trial.status is Status.OK:
             table.add_row(
                 duration(trial.seconds),
@@ -68,9 +81,9 @@ def _print(log: RunLog, status: str | None, top: int, console: Console) -> None:
             table.add_row("", "", "", "", f"{trial.status.replace('_', ' ')}: {trial.detail} [{trial.schedule}]")
     console.print(table)
     if (found := quality_of(log)) is not None:
-        name, quality = found
+        name, quality, judged = found
         console.print(
-            f"model {name} on trials kept from it: {quality.pair_accuracy:.0%} of pairs in order, "
+            f"model {name} on {judged} trials kept from it: {quality.pair_accuracy:.0%} of pairs in order, "
             f"{quality.top_recall:.0%} of the {TOP} fastest among its first {TOP}, "
             f"the best of those {quality.regret:.0%} slower than the fastest"
         )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import select
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import click
 
-from autotune.display import output
-from autotune.environment import tracking_uri
+from autotune.display import output, progress_output
+from autotune.environment import tracking_uri, without_password
 from autotune.journal import journal_path
-from autotune.tracking.follower import EXPERIMENT, store_uri
+from autotune.tracking.follower import EXPERIMENT, UP_TO_DATE, store_uri
 from autotune.tracking.store import Store
 from autotune.tracking.sync import follow, sync_all
 from search_spaces.errors import AutotuneError
@@ -39,10 +40,17 @@ def command(paths: tuple[Path, ...], to: str | None, experiment: str, following:
         raise AutotuneError("no MLflow store to send to", "name one with --to")
     if following:
         os.nice(_LOWEST_PRIORITY)
-        follow(paths[0], partial(Store, uri, experiment), _run_ended)
+        follow(paths[0], partial(Store, uri, experiment), _run_ended, _say_done)
         return
-    for path, sent in sync_all(paths, Store(uri, experiment)).items():
-        output().print(f"{path}: {sent} records sent to {uri}", soft_wrap=True)
+    for path, sent in sync_all(paths, Store(uri, experiment), progress_output(quiet=False).print).items():
+        output().print(f"{path}: {sent} records sent to {without_password(uri)}", soft_wrap=True)
+
+
+def _say_done() -> None:
+    """Tells the run that it need wait no longer; it may have gone."""
+    with suppress(OSError):
+        sys.stdout.write(f"{UP_TO_DATE}\n")
+        sys.stdout.flush()
 
 
 def _run_ended() -> bool:

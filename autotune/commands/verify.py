@@ -58,9 +58,19 @@ _MOST_DIFFERENCES = 4
     type=click.Path(dir_okay=False, path_type=Path),
     help="A tuned log of the winners that hold, as measured here; what was imported is verified from then on.",
 )
+@click.option(
+    "--op", "operators", multiple=True, help="File or module of an operator that may be imported; repeatable."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(
-    log: Path, policy: str, top: int, tolerance: float, sanitize: str | None, out: Path | None, as_json: bool
+    log: Path,
+    policy: str,
+    top: int,
+    tolerance: float,
+    sanitize: str | None,
+    out: Path | None,
+    operators: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Measure the winners of a tuned log, journal or run again; exit code 8 unless all of them hold.
 
@@ -72,7 +82,7 @@ def command(
     if not entries:
         raise NothingValid(f"no verified schedule in {log}", "'autotune show' tells why trials failed")
     calm_thread_pools()
-    rules = Rules(Reading(policy), top, tolerance / 100.0, parse_tools(sanitize))
+    rules = Rules(Reading(policy), top, tolerance / 100.0, parse_tools(sanitize), operators)
     if rules.sanitize:
         find_sanitizer()
     progress = progress_output(quiet=as_json)

@@ -111,10 +111,10 @@ def _pace(watched: Watched) -> str:
     trials = watched.trials
     if len(trials) < 2 or trials[-1].at <= 0:
         return ""
-    recent = trials[-_RECENT:]
+    recent = list(trials)[-_RECENT:]
     span = recent[-1].at - recent[0].at
     late = f", {(len(recent) - 1) / span:.1f} of late" if span > 0 else ""
-    return f", {len(trials) / trials[-1].at:.1f} a second{late}"
+    return f", {watched.taken / trials[-1].at:.1f} a second{late}"
 
 
 def _best(run: RunRecord, best: TrialRecord) -> str:

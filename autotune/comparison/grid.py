@@ -19,7 +19,8 @@ from autotune.comparison.source import strategy_hash, uses_prior
 from autotune.comparison.spaces import Space, noise_of, recording_of
 from autotune.comparison.trace import Trace
 from autotune.prior.choosing import NONE, prior_name, prior_without_device
-from autotune.process import Child, Died, Failure, preload
+from autotune.process import Child, preload
+from autotune.runner import Died, Failure
 from search_spaces.errors import CannotWrite
 from search_spaces.schedule import digest
 

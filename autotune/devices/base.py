@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from autotune.devices.telemetry import Conditions
-from autotune.generators.base import BoundLaunch
+from autotune.generators.base import Artifact, BoundLaunch, Generator, Kernel
 from search_spaces.operator import TensorSpec
+from search_spaces.schedule import Schedule
 from search_spaces.task import Task
 
 
@@ -36,8 +38,26 @@ class DeviceInfo:
     cache_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Place:
+    """One of the devices of a kind that a machine has, as it is told to the process that is to have it.
+
+    Attributes:
+        name: What `--devices` calls it: its number among them.
+        variables: Environment variables that leave this device alone to the process.
+    """
+
+    name: str = "0"
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
 class Device(ABC):
     """Memory, arithmetic and a stopwatch on one device."""
+
+    @classmethod
+    def places(cls) -> tuple[Place, ...]:
+        """The devices of this kind that the user leaves to this process, found without touching one of them."""
+        return (Place(),)
 
     @abstractmethod
     def info(self) -> DeviceInfo:
@@ -66,7 +86,7 @@ class Device(ABC):
 
     @abstractmethod
     def poison(self, tensors: Sequence[Any]) -> None:
-        """Fills outputs with NaN, so that an element nobody wrote is seen."""
+        """Fills outputs with NaN, or what no operator writes, so that an element nobody wrote is seen."""
 
     @abstractmethod
     def widened(self, inputs: Sequence[Any]) -> list[Any]:
@@ -92,6 +112,10 @@ class Device(ABC):
     def library(self, task: Task, inputs: Sequence[Any], outputs: Sequence[Any]) -> Mapping[str, BoundLaunch]:
         """The library calls that a user would make instead, those that work for this workload."""
 
+    def loaded(self, generator: Generator, task: Task, schedule: Schedule, artifact: Artifact, folder: Path) -> Kernel:
+        """What `generator` built of `schedule`, ready to be launched on this device."""
+        return generator.load(task, schedule, artifact, folder)
+
     @abstractmethod
     def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
         """Seconds of each of `launches`, timed one by one in this order with no pause between.
@@ -111,6 +135,10 @@ class Device(ABC):
     def uuid(self) -> str:
         """The device's own identifier, "" where it has none."""
         return ""
+
+    def traits(self) -> Mapping[str, str]:
+        """What beside `info` must be equal of devices that share a run: name -> value, as people read it."""
+        return {}
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -94,9 +94,9 @@ class Cpu(Device):
         return [not np.array_equal(_bits(a), _bits(b)) for a, b in pairs]
 
     def poison(self, tensors: Sequence[Any]) -> None:
-        """Fills with NaN."""
+        """Fills with NaN, whole numbers with -1."""
         for tensor in tensors:
-            tensor.fill(np.nan)
+            tensor.fill(-1 if tensor.dtype.kind == "i" else np.nan)
 
     def widened(self, inputs: Sequence[Any]) -> list[Any]:
         """Copies."""

@@ -11,8 +11,10 @@ from typing import Any
 
 import array_api_compat
 
-from autotune.devices.base import Device, DeviceInfo
+from autotune.devices.base import Device, DeviceInfo, Place
+from autotune.devices.choice import chosen_places
 from autotune.devices.telemetry import Conditions, open_telemetry
+from autotune.devices.visible import uuid_of, visible_gpus, whole_gpu
 from autotune.generators.base import BoundLaunch
 from search_spaces import registry
 from search_spaces.operator import TensorSpec
@@ -46,6 +48,11 @@ def torch_info(torch: Any, device: Any) -> DeviceInfo:
 
 class Cuda(Device):
     """Runs candidates on the first CUDA device that this process sees."""
+
+    @classmethod
+    def places(cls) -> tuple[Place, ...]:
+        """Through NVML, see `visible_gpus`."""
+        return visible_gpus()
 
     def __init__(self) -> None:
         self._torch = registry.optional("torch", "cuda")
@@ -88,9 +95,9 @@ class Cuda(Device):
         return found
 
     def poison(self, tensors: Sequence[Any]) -> None:
-        """Fills with NaN."""
+        """Fills with NaN, whole numbers with -1."""
         for tensor in tensors:
-            tensor.fill_(float("nan"))
+            tensor.fill_(float("nan") if tensor.is_floating_point() else -1)
 
     def widened(self, inputs: Sequence[Any]) -> list[Any]:
         """Copies."""
@@ -189,6 +196,10 @@ class Cuda(Device):
         """As CUDA gives it, "" where this torch does not tell."""
         return str(getattr(self._torch.cuda.get_device_properties(self._device), "uuid", ""))
 
+    def traits(self) -> Mapping[str, str]:
+        """Clocks, power limit and MIG, as NVML gives them."""
+        return self._telemetry.limits() if self._telemetry else {}
+
     def synchronize(self) -> None:
         """Waits; a sticky error of an earlier launch is raised here."""
         self._torch.cuda.synchronize(self._device)
@@ -246,15 +257,20 @@ def driver_version() -> str:
     return version if isinstance(version, str) else version.decode()
 
 
-def cuda_info() -> DeviceInfo | None:
-    """Identity of the first CUDA device through NVML, without starting CUDA; None where there is none."""
-    if not registry.available("pynvml"):
+def cuda_info(devices: str = "") -> DeviceInfo | None:
+    """Identity of a GPU through NVML, without starting CUDA; None where there is none.
+
+    Args:
+        devices: GPUs as `--devices` names them, the first of which is meant; "" for the first of all.
+    """
+    places = chosen_places(visible_gpus(), devices)
+    if not places or not places[0].variables:
         return None
     nvml = registry.optional("pynvml", "cuda")
     try:
         nvml.nvmlInit()
-        handle = nvml.nvmlDeviceGetHandleByIndex(0)
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+        handle = nvml.nvmlDeviceGetHandleByUUID(uuid_of(places[0]))
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(whole_gpu(nvml, handle))
         name = nvml.nvmlDeviceGetName(handle)
         return DeviceInfo(
             kind="cuda",

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from filelock import FileLock, Timeout
 
 from autotune.clock import monotonic
 from autotune.devices.base import DeviceInfo
 from autotune.environment import lock_folder
+from autotune.holder import holder_in, write_holder
 from search_spaces.errors import CannotWrite, NoDevice
 
 _POLL_SECONDS = 0.2
@@ -65,7 +65,7 @@ def device_lock(info: DeviceInfo, uuid: str, queue: Queue) -> Iterator[None]:
             lock.acquire(timeout=patience)
             break
         except Timeout:
-            holder = f"{info.name} is in use by another tuner, {_holder(owner)}"
+            holder = f"{info.name} is in use by another tuner, {holder_in(owner)}"
         if monotonic() >= until:
             raise NoDevice(holder, "wait for it, or give a longer --wait")
         if queue.stop():
@@ -74,21 +74,11 @@ def device_lock(info: DeviceInfo, uuid: str, queue: Queue) -> Iterator[None]:
             queue.notice(f"waiting: {holder}")
         patience = min(_POLL_SECONDS, max(1e-3, until - monotonic()))
     try:
-        owner.write_text(str(os.getpid()))
+        write_holder(owner)
         yield
     finally:
         owner.unlink(missing_ok=True)
         lock.release()
-
-
-def _holder(owner: Path) -> str:
-    """The holder's process, as far as it left its number."""
-    try:
-        pid = int(owner.read_text())
-        command = " ".join(" ".join(psutil.Process(pid).cmdline()).split())
-        return f"process {pid} ({command if len(command) <= 80 else command[:77] + '...'})"
-    except (OSError, ValueError, psutil.Error):
-        return "which does not say its process"
 
 
 def _private(folder: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +79,24 @@ class Telemetry:
             )
         except nvml.NVMLError:
             return None
+
+    def limits(self) -> dict[str, str]:
+        """What bounds the device's speed, and whether it is a slice of one; what the driver does not tell is left out.
+
+        Two devices of one model may differ in it.
+        """
+        nvml, handle = self._nvml, self._handle
+        asked: dict[str, Callable[[], str]] = {
+            "highest clock": lambda: f"{nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)} MHz",
+            "highest memory clock": lambda: f"{nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM)} MHz",
+            "power limit": lambda: f"{nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000.0:.0f} W",
+            "MIG": lambda: "on" if nvml.nvmlDeviceGetMigMode(handle)[0] else "off",
+        }
+        found = {}
+        for name, ask in asked.items():
+            with contextlib.suppress(nvml.NVMLError):
+                found[name] = ask()
+        return found
 
 
 def open_telemetry(uuid: str) -> Telemetry | None:

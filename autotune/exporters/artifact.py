@@ -19,6 +19,7 @@ from autotune.builders import find_generator
 from autotune.exporters.base import Exporter, ExportFault, slug
 from autotune.generators.base import Artifact as Built
 from autotune.generators.base import BuildError
+from autotune.inputs import filled
 from autotune.recall import Winner
 from autotune.reuse.agreement import agrees
 from autotune.reuse.artifact import (
@@ -162,7 +163,8 @@ def _parameters(winner: Winner, metadata: Mapping[str, Any]) -> Iterator[Paramet
         if isinstance(argument, TensorArgument):
             yield Pointer(argument.tensor)
         elif isinstance(argument, ScalarArgument):
-            yield Integer(argument.value, 4)
+            if not argument.folded:
+                yield Integer(argument.value, 4)
         elif isinstance(argument, DescriptorArgument):
             yield _tensor_map(argument, next(encodings), ITEMSIZE[dtypes[argument.tensor]])
             yield from (Integer(extent, 4) for extent in argument.shape)
@@ -219,7 +221,7 @@ def _run(winner: Winner, library: Path) -> None:
     task = winner.task
     tensors = task.operator.tensors(task.workload)
     rng = np.random.default_rng(0)
-    inputs = [rng.standard_normal(t.shape).astype(t.dtype) for t in tensors if not t.output]
+    inputs = [filled(np, rng.standard_normal(t.shape), t).astype(t.dtype) for t in tensors if not t.output]
     outputs = [runtime.empty(t.shape, t.dtype) for t in tensors if t.output]
     runtime.load_module(str(library))["main"](*map(runtime.tensor, inputs), *outputs)
     if not agrees(task, array_api_compat.array_namespace(inputs[0]), inputs, [o.numpy() for o in outputs]):

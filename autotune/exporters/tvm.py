@@ -22,6 +22,7 @@ from search_spaces.sketches.tvm.base import (
     tvm_target,
     workload_module,
 )
+from search_spaces.sketches.tvm_names import call_class, dtype_of
 
 _META_SCHEDULE = "tvm.s_tir.meta_schedule"
 _NOTES = (
@@ -92,8 +93,8 @@ def _with_exponential(winner: Winner) -> bool:
     """Whether TVM itself would compile the winner to another program than was tuned."""
     if winner.task.target.kind != "llvm":
         return False
-    calls = nodes(workload_module(winner.task)["main"].body, registry.optional("tvm.ir", EXTRA).Call)
-    return any(call.op.name == "tirx.exp" and str(call.ty.dtype) == "float32" for call in calls)
+    calls = nodes(workload_module(winner.task)["main"].body, call_class())
+    return any(call.op.name == "tirx.exp" and dtype_of(call) == "float32" for call in calls)
 
 
 def recorded_target(winner: Winner) -> Any:

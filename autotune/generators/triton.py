@@ -8,7 +8,6 @@ import importlib.metadata
 import importlib.util
 import math
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from autotune.generators.base import Artifact, BoundLaunch, BuildError, Generator, Kernel, Resources
+from autotune.kernel_usage import kernel_usage
 from search_spaces import registry
 from search_spaces.errors import AutotuneError
 from search_spaces.operator import TensorSpec
@@ -43,9 +43,10 @@ _TYPES: Mapping[str, str] = {
 }
 # What the memory allocators of every framework keep, and Triton needs to know for wide loads.
 _ALIGNED = [["tt.divisibility", 16]]
+# What Triton calls the files of its binaries, CUDA's and HIP's.
+_BINARIES = (".cubin", ".hsaco")
 # Columns of tensor memory of a Blackwell multiprocessor.
 _TENSOR_MEMORY = 512
-_USAGE = re.compile(r"REG:(\d+) STACK:(\d+)")
 
 
 class TritonGenerator(Generator):
@@ -85,12 +86,13 @@ class TritonGenerator(Generator):
             raise BuildError(
                 f"needs {metadata.shared} bytes of shared memory; a block has {limit} on {task.target.arch}"
             )
-        if (metadata.tmem_size or 0) > _TENSOR_MEMORY:
-            raise BuildError(f"needs {metadata.tmem_size} columns of tensor memory; there are {_TENSOR_MEMORY}")
-        cubin = next(Path(p) for p in compiled.metadata_group.values() if p.endswith(".cubin"))
-        registers, stack = _usage(cubin)
+        columns = getattr(metadata, "tmem_size", None) or 0
+        if columns > _TENSOR_MEMORY:
+            raise BuildError(f"needs {columns} columns of tensor memory; there are {_TENSOR_MEMORY}")
+        binary = next(Path(p) for p in compiled.metadata_group.values() if p.endswith(_BINARIES))
+        registers, stack = kernel_usage(binary)
         return Artifact(
-            path=str(cubin.parent),
+            path=str(binary.parent),
             sha256=_identity(compiled.kernel, launch),
             resources=Resources(
                 registers=registers,
@@ -189,7 +191,7 @@ class TritonKernel(Kernel):
                 strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
                 described = describe(arrays[argument.tensor], shape, strides, list(argument.block))
                 values += encode(described, next(encodings))
-            else:
+            elif not argument.folded:
                 values.append(argument.value)
         return values
 
@@ -237,14 +239,25 @@ def _source(task: Task, schedule: Schedule, launch: TritonLaunch) -> Any:
         descriptors = {n: a for n, a in launch.arguments.items() if isinstance(a, DescriptorArgument)}
         signature.update({name: _with_layout(signature[name], argument) for name, argument in descriptors.items()})
     signature.update(dict.fromkeys(launch.constants, "constexpr"))
-    pointers = (TensorArgument, WorkspaceArgument)
-    aligned = {(i,): _ALIGNED for i, a in enumerate(launch.arguments.values()) if isinstance(a, pointers)}
-    return made(kernel, signature, dict(launch.constants), aligned)
+    constants = {**{name: 1 for name, argument in launch.arguments.items() if _folded(argument)}, **launch.constants}
+    aligned = {(i,): _ALIGNED for i, argument in enumerate(launch.arguments.values()) if _divisible(argument)}
+    return made(kernel, signature, constants, aligned)
+
+
+def _folded(argument: Argument) -> bool:
+    return isinstance(argument, ScalarArgument) and argument.folded
+
+
+def _divisible(argument: Argument) -> bool:
+    """Whether Triton may know that it is a multiple of 16: an address or a number."""
+    if isinstance(argument, ScalarArgument):
+        return argument.specialised and argument.value % 16 == 0
+    return isinstance(argument, TensorArgument | WorkspaceArgument)
 
 
 def _type(argument: Argument, dtypes: Mapping[str, str]) -> str:
     if isinstance(argument, ScalarArgument):
-        return "i32"
+        return "constexpr" if argument.folded else "i32"
     if isinstance(argument, WorkspaceArgument):
         return f"*{_TYPES[argument.dtype]}"
     dtype = dtypes[argument.tensor]
@@ -269,7 +282,7 @@ def _expanded(arguments: Mapping[str, Argument], tensors: Sequence[TensorSpec]) 
         if isinstance(argument, DescriptorArgument):
             rank = len(argument.shape)
             types += ["nvTmaDesc", *["i32"] * rank, *["i64"] * rank]
-        else:
+        elif not _folded(argument):
             types.append(_type(argument, dtypes))
     return types
 
@@ -284,14 +297,16 @@ def _device_capability() -> int:
 
 
 def _compile(task: Task, source: Any, launch: TritonLaunch, folder: Path, *, binary_only: bool = True) -> Any:
+    hip = task.target.kind == "hip"
     target = registry.optional("triton.backends.compiler", _EXTRA).GPUTarget(
-        "cuda", _capability(task), task.hardware.limits.warp
+        task.target.kind, task.target.arch if hip else _capability(task), task.hardware.limits.warp
     )
     options: dict[str, int] = {"num_warps": launch.num_warps, "num_stages": launch.num_stages}
     if launch.maxnreg is not None:
         options["maxnreg"] = launch.maxnreg
     hook = _clustering(launch.cluster) if launch.cluster > 1 else None
-    with _configured(folder, binary_only=binary_only, hook=hook):
+    # AMD's assembly tells what a kernel uses.
+    with _configured(folder, binary_only=binary_only and not hip, hook=hook):
         return registry.optional("triton.compiler", _EXTRA).compile(source, target=target, options=options)
 
 
@@ -310,14 +325,6 @@ def _identity(cubin: bytes, launch: TritonLaunch) -> str:
     """Hash of the binary and of what it is launched with: equal binaries in another grid or order run differently."""
     scalars = [a.value for a in launch.arguments.values() if isinstance(a, ScalarArgument)]
     return hashlib.sha256(cubin + repr((launch.grid, scalars)).encode()).hexdigest()
-
-
-def _usage(cubin: Path) -> tuple[int | None, int | None]:
-    """Registers and bytes of stack of a thread, None where cuobjdump does not say; Triton's stack holds only spills."""
-    tool = registry.optional("triton.knobs", _EXTRA).nvidia.cuobjdump.path
-    done = subprocess.run([tool, "-res-usage", str(cubin)], capture_output=True, text=True, check=False)
-    found = _USAGE.search(done.stdout)
-    return (int(found[1]), int(found[2])) if found else (None, None)
 
 
 def _concise(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from search_spaces import registry
 from search_spaces.errors import InvalidSchedule
 from search_spaces.schedule import Schedule
 from search_spaces.sketches.tvm.base import EXTRA, TvmSketch, cores_of, one_line, tvm_target
+from search_spaces.sketches.tvm_names import dtype_of
 from search_spaces.task import Task
 
 REMEDY = "pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'"
@@ -117,7 +118,7 @@ def vectorise_exponential() -> None:
     own = registry.optional("tvm.ir", EXTRA).Op.get("tirx.exp").get_attr("llvm.FLowerIntrinsic")
 
     def lower(call: Any) -> Any:
-        kind = str(call.ty.dtype)
+        kind = dtype_of(call)
         return _exponential(tirx, call.args[0], kind) if kind.startswith("float32") else own(call)
 
     tirx.register_intrin_lowering("tirx.exp", target="llvm", f=lower, level=99)

@@ -85,6 +85,8 @@ def read(path: Path) -> Stored:
         AttributeError,
         IndexError,
         EOFError,
+        # Encrypted, or packed in a way that zipfile does not know.
+        RuntimeError,
         zipfile.BadZipFile,
         zlib.error,
     ) as error:

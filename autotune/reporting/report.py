@@ -23,6 +23,7 @@ from autotune.summary import verdict
 from autotune.tuned_log import FILE as TUNED_LOG
 from search_spaces.schedule import text
 
+FILE = "report.html"
 _MOST_FAILURES = 12
 _LOG2 = "log2_"
 Facts = list[tuple[str, str]]
@@ -204,4 +205,4 @@ def default_file(paths: Sequence[Path]) -> Path:
     """Where the report goes where no file is named: into the only run's folder, else here."""
     (*others, last) = paths
     folder = last if last.is_dir() else last.parent
-    return Path("report.html") if others else folder / "report.html"
+    return Path(FILE) if others else folder / FILE

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.cost import TuningCost, cost_of, search_seconds
+from autotune.cost import TuningCost, cost_of
 from autotune.explanation import Explanation, explain
 from autotune.journal import RunLog, load_runs, read_journal
 from autotune.knob_effects import Trials
@@ -15,12 +15,8 @@ from autotune.measurement import Measurement
 from autotune.model_quality import quality_of
 from autotune.records import RaceRecord, RunRecord, TrialRecord
 from autotune.reporting.attribution import Attribution, attribute
-from autotune.reporting.figure import thinned
 from cost_models.ranking import Quality
 from search_spaces.space import Schedule
-
-# Trials on which the strategy's own model is judged: some of the models take minutes for thousands.
-MOST_JUDGED = 400
 
 
 @dataclass(frozen=True)
@@ -94,12 +90,8 @@ def studies(path: Path) -> list[Study]:
     Raises:
         BadLog: It cannot be read.
     """
-    spent, expected = search_seconds(path), _expected(path)
-    found = []
-    for log in load_runs(path):
-        key = log.runs[-1].task.key
-        found.append(_study(path, log, spent[key], expected.get(key, {})))
-    return found
+    expected = _expected(path)
+    return [_study(path, log, expected.get(log.runs[-1].task.key, {})) for log in load_runs(path)]
 
 
 def _expected(path: Path) -> dict[str, dict[Schedule, float]]:
@@ -114,7 +106,7 @@ def _expected(path: Path) -> dict[str, dict[Schedule, float]]:
     return found
 
 
-def _study(path: Path, log: RunLog, seconds: float, expected: Mapping[Schedule, float]) -> Study:
+def _study(path: Path, log: RunLog, expected: Mapping[Schedule, float]) -> Study:
     trials, explanation = Trials.of(log), explain(log)
     winner = None if explanation is None else Schedule.from_json(explanation.entry.schedule)
     return Study(
@@ -122,15 +114,8 @@ def _study(path: Path, log: RunLog, seconds: float, expected: Mapping[Schedule, 
         log=log,
         trials=trials,
         explanation=explanation,
-        cost=cost_of(log, seconds),
+        cost=cost_of(log),
         attribution=attribute(trials.seconds, winner),
         expected=expected,
-        quality=_quality(log),
+        quality=quality_of(log),
     )
-
-
-def _quality(log: RunLog) -> tuple[str, Quality, int] | None:
-    every = list(log.trials.items())
-    some = dict(every[i] for i in thinned(len(every), MOST_JUDGED))
-    found = quality_of(RunLog(log.runs, some))
-    return None if found is None else (*found, len(some))

@@ -24,6 +24,7 @@ from autotune.devices.cuda import torch_info
 from autotune.environment import read_environment
 from autotune.generators.base import BoundLaunch, BuildError
 from autotune.identity import Identity, Judgement, Reading, judge
+from autotune.inputs import filled
 from autotune.recall import Winner, recall
 from autotune.records import TaskData
 from autotune.reuse.agreement import agrees
@@ -118,7 +119,7 @@ class Tuned:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TunedKernel:
     """A tuned schedule, built for this device.
 
@@ -133,6 +134,10 @@ class TunedKernel:
     judgement: Judgement
     launch: Callable[[Sequence[Any], Sequence[Any]], BoundLaunch]
     allocate: Callable[[tuple[int, ...], str], Any]
+
+    def __repr__(self) -> str:
+        """Of what, on what and with which schedule: the log's entry has hundreds of times."""
+        return f"<tuned kernel: {self.winner}, {self.winner.schedule}>"
 
     def __call__(self, *inputs: Any) -> Any:
         """Computes on inputs of the shapes that it was tuned for; gives the output, a tuple where there are several.
@@ -229,7 +234,7 @@ def _verified(kernel: TunedKernel, task: Task, like: Any) -> bool:
     for spec in task.operator.tensors(task.workload):
         if not spec.output:
             array = kernel.allocate(spec.shape, spec.dtype)
-            array[...] = xp.asarray(rng.standard_normal(spec.shape, dtype=np.float32))
+            array[...] = xp.asarray(filled(np, rng.standard_normal(spec.shape, dtype=np.float32), spec))
             inputs.append(array)
     made = kernel(*inputs)
     return agrees(task, xp, inputs, made if isinstance(made, tuple) else (made,))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from autotune.environment import with_variables, without_password
 from autotune.run_folder import ROOT
 from autotune.tracking.store import local_uri
 
 OFF = "none"
 EXPERIMENT = "autotune"
+# What the process says when the store holds all that the run left; what it then still draws, the run does not wait for.
+UP_TO_DATE = "up to date"
 # What the end of a run waits for at most; what is missing then comes with `autotune sync`.
 _PATIENCE = 20.0
 
@@ -45,32 +50,40 @@ def following(folder: Path, uri: str | None, experiment: str, notice: Callable[[
     if uri is None:
         yield
         return
-    words = [sys.executable, "-m", "autotune", "sync", str(folder), "--follow", "--to", uri, "--experiment", experiment]
+    words = [sys.executable, "-P", "-m", "autotune", "sync", str(folder), "--follow", "--experiment", experiment]
     # A session of its own: Ctrl-C is for the run, whose end this process still has to send.
     process = subprocess.Popen(
         words,
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
+        # Not on the command line, which all users of the machine can read: the address may hold a password.
+        env=with_variables(AUTOTUNE_MLFLOW=uri, PYTHONPATH=os.pathsep.join(p for p in sys.path if p)),
     )
     try:
         yield
     finally:
         problem = _end(process)
         if problem is not None:
-            notice(f"MLflow is not up to date: {problem}; later: autotune sync {folder} --to {uri}")
+            later = f"autotune sync {folder} --to {without_password(uri)}"
+            notice(f"MLflow is not up to date: {problem}; later: {later}")
 
 
-def _end(process: subprocess.Popen[str]) -> str | None:
+def _end(process: subprocess.Popen[bytes]) -> str | None:
     """Closes the process's input, which tells it that the run has ended; what went wrong, None where nothing did."""
-    try:
-        _, errors = process.communicate(timeout=_PATIENCE)
-    except subprocess.TimeoutExpired:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    process.stdin = None
+    said, _, _ = select.select([process.stdout], [], [], _PATIENCE)
+    if not said:
         process.kill()
         process.communicate()
         return f"the store did not take all of it within {_PATIENCE:.0f} s"
-    if process.returncode == 0:
+    if process.stdout.readline().strip() == UP_TO_DATE.encode():
         return None
-    return errors.strip().rpartition("\n")[2].removeprefix("autotune: ") or f"it ended with code {process.returncode}"
+    _, errors = process.communicate()
+    last = errors.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("autotune: ")
+    return last or f"it ended with code {process.returncode}"

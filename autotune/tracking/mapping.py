@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from autotune.records import RaceRecord, RunRecord, TrialRecord
+from search_spaces.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Curve:
 
     Args:
         run: The run that the trials belong to.
+
+    Attributes:
+        started: Milliseconds since 1970, UTC, of the run.
+        ended: Likewise of its last trial so far.
     """
 
     def __init__(self, run: RunRecord) -> None:
@@ -75,6 +80,7 @@ class Curve:
         self._start = datetime.fromisoformat(run.started).timestamp()
         self._best = math.inf
         self._failed = 0
+        self.started = self.ended = round(1000 * self._start)
 
     def continued(self, run: RunRecord) -> None:
         """The run goes on: its clock starts anew."""
@@ -95,7 +101,7 @@ class Curve:
         }
         if not math.isfinite(seconds):
             del values["seconds"], values["roofline_share"]
-        at = round(1000 * (self._start + record.at))
+        at = self.ended = round(1000 * (self._start + record.at))
         for key, value in values.items():
             if math.isfinite(value):
                 yield Point(key, value, record.trial, at)
@@ -109,5 +115,15 @@ class Curve:
 
 
 def race_tags(race: RaceRecord) -> dict[str, str]:
-    """The winner, as words."""
-    return {"autotune.winner": json.dumps(race.winner), "autotune.default_kept": str(race.winner == race.default)}
+    """The winner, as words; MLflow shows the note above everything else of a run."""
+    against = {"the untuned default": race.over_default, "the library": race.over_library}
+    ratios = [
+        f"{ratio.times:.4g}x ({ratio.low:.4g} to {ratio.high:.4g}, 95 %) against {what}"
+        for what, ratio in against.items()
+        if ratio is not None
+    ]
+    return {
+        "autotune.winner": json.dumps(race.winner),
+        "autotune.default_kept": str(race.winner == race.default),
+        "mlflow.note.content": "\n\n".join((f"`{Schedule.from_json(race.winner)}`", *ratios)),
+    }

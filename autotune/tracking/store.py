@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autotune.environment import modest_mlflow
+from autotune.environment import modest_mlflow, without_password
 from autotune.tracking.mapping import Point
 from autotune.tracking.models import TRIALS, Learnt
 from search_spaces import registry
@@ -15,7 +15,14 @@ from search_spaces.errors import AutotuneError, ExitCode
 
 FILE = "mlflow.db"
 _ARTIFACTS = "mlflow-artifacts"
-RUN, RECORDS, MODEL = "autotune.run", "autotune.records", "autotune.model"
+RUN, RECORDS, MODEL, REPORT = "autotune.run", "autotune.records", "autotune.model", "autotune.report"
+# MLflow shows an experiment of no kind among those of language models.
+_EXPERIMENT = {
+    "mlflow.experimentKind": "custom_model_development",
+    "mlflow.experiment.primaryMetric.name": "best_seconds",
+    "mlflow.experiment.primaryMetric.greaterIsBetter": "False",
+}
+_SOURCE = {"mlflow.source.name": "autotune", "mlflow.source.type": "LOCAL"}
 # What MLflow takes in one call.
 _METRICS, _PARAMETERS = 1000, 100
 
@@ -58,15 +65,16 @@ class Store:
             return str(found.experiment_id)
         local = self.uri.startswith("sqlite:///")
         place = (Path(self.uri.removeprefix("sqlite:///")).parent / _ARTIFACTS / name).as_uri() if local else None
-        return str(self._client.create_experiment(name, artifact_location=place))
+        return str(self._client.create_experiment(name, artifact_location=place, tags=_EXPERIMENT))
 
-    def open_run(self, key: str, name: str, parameters: Mapping[str, str]) -> tuple[str, int]:
+    def open_run(self, key: str, name: str, parameters: Mapping[str, str], started: int) -> tuple[str, int]:
         """The MLflow run of a tuning run; made where it is not there.
 
         Args:
             key: The tuning run's name in its journal.
             name: How it is shown.
             parameters: Logged when it is made.
+            started: Milliseconds since 1970, UTC.
 
         Returns:
             Its MLflow id, and how many of its records the store holds already.
@@ -76,8 +84,8 @@ class Store:
             if found:
                 return str(found[0].info.run_id), int(found[0].data.tags.get(RECORDS, "0"))
             commit = self._commit()
-            tags = {RUN: key, RECORDS: "0", **({"mlflow.source.git.commit": commit} if commit else {})}
-            made = self._client.create_run(self._experiment, tags=tags, run_name=name)
+            tags = {RUN: key, RECORDS: "0", **_SOURCE, **({"mlflow.source.git.commit": commit} if commit else {})}
+            made = self._client.create_run(self._experiment, start_time=started, tags=tags, run_name=name)
             run_id = str(made.info.run_id)
             items = [self._entities.Param(k, v) for k, v in parameters.items()]
             for start in range(0, len(items), _PARAMETERS):
@@ -119,6 +127,11 @@ class Store:
             for file in files:
                 self._client.log_artifact(run_id, str(file))
 
+    def tag_of(self, run_id: str, name: str) -> str:
+        """A tag of the run, "" where it has none of that name."""
+        with self._failing():
+            return str(self._client.get_run(run_id).data.tags.get(name, ""))
+
     def models(self, run_id: str) -> dict[str, str]:
         """Logged models of the run: name -> from how many trials the latest learnt."""
         with self._failing():
@@ -135,10 +148,10 @@ class Store:
             self._client.finalize_logged_model(made.model_id, "READY")
             self._client.set_tag(run_id, f"{MODEL}.{model.name}", model.tags[TRIALS])
 
-    def end(self, run_id: str, status: str) -> None:
-        """Closes the run as FINISHED, KILLED or FAILED."""
+    def end(self, run_id: str, status: str, ended: int) -> None:
+        """Closes the run as FINISHED, KILLED or FAILED, `ended` milliseconds after 1970, UTC."""
         with self._failing():
-            self._client.set_terminated(run_id, status)
+            self._client.set_terminated(run_id, status, ended)
 
     @contextlib.contextmanager
     def system_metrics(self, run_id: str) -> Iterator[None]:
@@ -168,7 +181,8 @@ class Store:
         except AutotuneError:
             raise
         except Exception as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            reason = without_password(" ".join(str(error).split()))[:200] or type(error).__name__
             raise StoreFailed(
-                f"the tracking store {self.uri} failed: {reason}", "bring it up, then 'autotune sync RUN'"
+                f"the tracking store {without_password(self.uri)} failed: {reason}",
+                "bring it up, then 'autotune sync RUN'",
             ) from error

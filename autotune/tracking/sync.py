@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +11,18 @@ from pathlib import Path
 from autotune import tuned_log
 from autotune.journal import journal_path, load_runs, read_on
 from autotune.records import RaceRecord, Record, RunRecord, TrialRecord
+from autotune.reporting import report
+from autotune.segments import parts
 from autotune.tracking.mapping import Curve, Point, parameters, race_tags, title
 from autotune.tracking.models import learnt
+from autotune.tracking.page import attach_reports
 from autotune.tracking.store import Store, StoreFailed
+from search_spaces.errors import MissingDependency
 
 # What of a run's folder is attached to its MLflow run, where it is there.
-ATTACHED = (tuned_log.FILE, "report.html")
+ATTACHED = (tuned_log.FILE, report.FILE)
+# Records whose points are held until they are sent.
+_MOST_HELD = 4096
 
 
 @dataclass
@@ -50,8 +55,7 @@ class Sync:
     def __init__(self, path: Path, store: Store) -> None:
         self._path = path
         self.store = store
-        self._offset = 0
-        self._untaken: deque[Record] = deque()
+        self._place = 0
         self._sessions: dict[str, _Session] = {}
         self._task_of: dict[str, str] = {}
 
@@ -65,12 +69,14 @@ class Sync:
             StoreFailed: The store failed; call again, nothing is lost or sent twice.
             BadLog: The journal cannot be read.
         """
-        records, self._offset = read_on(self._path, self._offset)
-        self._untaken += records
-        while self._untaken:
-            self._take(self._untaken[0])
-            self._untaken.popleft()
-        return sum(self._send(session) for session in self._sessions.values())
+        sent = 0
+        for end, record in read_on(self._path, self._place):
+            self._take(record)
+            self._place = end
+            session = self._sessions[self._task_of[record.run]]
+            if len(session.fresh) >= _MOST_HELD:
+                sent += self._send(session)
+        return sent + sum(self._send(session) for session in self._sessions.values())
 
     def finish(self) -> None:
         """Attaches journal and tuned log, and closes the runs: FINISHED where the final race was run, else KILLED.
@@ -81,7 +87,10 @@ class Sync:
         self.catch_up()
         folder = journal_path(self._path).parent
         logs = {log.runs[0].task.key: log for log in load_runs(self._path)} if self._sessions else {}
-        files = [journal_path(self._path), *(folder / name for name in ATTACHED)]
+        journal = [part.path for part in parts(journal_path(self._path))]
+        files = [*journal, *(folder / name for name in ATTACHED)]
+        # The final race is the last that a run writes.
+        ended = round(1000 * max((part.stat().st_mtime for part in journal), default=0.0))
         for session in self._sessions.values():
             if session.race is not None:
                 self.store.tag(session.run_id, race_tags(session.race))
@@ -90,7 +99,18 @@ class Sync:
             with tempfile.TemporaryDirectory() as scratch:
                 for model in learnt(log, folder, Path(scratch), self.store.models(session.run_id)):
                     self.store.log_model(session.run_id, model)
-            self.store.end(session.run_id, "KILLED" if session.race is None else "FINISHED")
+            status = "KILLED" if session.race is None else "FINISHED"
+            self.store.end(session.run_id, status, max(session.curve.ended, ended))
+
+    def attach_reports(self) -> int:
+        """Attaches the report of each run that lacks it, after `finish`; gives how many.
+
+        Raises:
+            MissingDependency: What draws them is not installed.
+            StoreFailed: The store failed; call again.
+        """
+        run_ids = {key: session.run_id for key, session in self._sessions.items()}
+        return attach_reports(self._path, self.store, run_ids)
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -105,8 +125,9 @@ class Sync:
                 # Trials after it belong to a run whose race is still to come.
                 self._sessions[key].race = None
             else:
-                run_id, held = self.store.open_run(record.run, title(record), parameters(record))
-                self._sessions[key] = _Session(record, Curve(record), run_id, held)
+                curve = Curve(record)
+                run_id, held = self.store.open_run(record.run, title(record), parameters(record), curve.started)
+                self._sessions[key] = _Session(record, curve, run_id, held)
             return
         session = self._sessions[self._task_of[record.run]]
         made: list[Point] = []
@@ -128,8 +149,13 @@ class Sync:
         return sent
 
 
-def sync_all(paths: Sequence[Path], store: Store) -> dict[Path, int]:
+def sync_all(paths: Sequence[Path], store: Store, notice: Callable[[str], None] = lambda _: None) -> dict[Path, int]:
     """Brings a store up to date with journals that have ended; the records sent of each.
+
+    Args:
+        paths: Journals or their folders.
+        store: Where to.
+        notice: Takes a line for the user where a report could not be made.
 
     Raises:
         StoreFailed: The store failed.
@@ -140,16 +166,23 @@ def sync_all(paths: Sequence[Path], store: Store) -> dict[Path, int]:
         sync = Sync(path, store)
         sent[path] = sync.catch_up()
         sync.finish()
+        try:
+            sync.attach_reports()
+        except MissingDependency as error:
+            notice(f"{path}: no report is attached: {error}")
     return sent
 
 
-def follow(path: Path, open_store: Callable[[], Store], wait: Callable[[], bool]) -> None:
+def follow(
+    path: Path, open_store: Callable[[], Store], wait: Callable[[], bool], done: Callable[[], None] = lambda: None
+) -> None:
     """Keeps a store up to date with a journal that grows; a store that fails is tried again.
 
     Args:
         path: The journal or its folder; it need not be there yet.
         open_store: Opens the store.
         wait: Waits for the next turn; True when the run has ended.
+        done: Called when the store holds all that the run left, before its report is drawn for it.
 
     Raises:
         StoreFailed: It still fails when the run has ended.
@@ -164,4 +197,8 @@ def follow(path: Path, open_store: Callable[[], Store], wait: Callable[[], bool]
                 for run_id in set(sync.run_ids) - monitored:
                     monitors.enter_context(sync.store.system_metrics(run_id))
                     monitored.add(run_id)
-    (sync or Sync(path, open_store())).finish()
+    sync = sync or Sync(path, open_store())
+    sync.finish()
+    done()
+    with contextlib.suppress(MissingDependency):
+        sync.attach_reports()

@@ -158,12 +158,12 @@ def test_explain_tells_why_the_best_won_and_verify_whether_it_still_does(tmp_pat
     assert "other values (trials)" in shown
     (explained,) = json.loads(autotune("explain", "run", "--json", cwd=tmp_path).stdout)
     assert {k["knob"] for k in explained["knobs"]} == {"tile", "width", "order", "trick", "chunk"}
-    holds = autotune("verify", "run", "--tolerance", 500, "--json", cwd=tmp_path)
+    holds = autotune("verify", "run", "--op", TOY, "--tolerance", 500, "--json", cwd=tmp_path)
     assert [row["state"] for row in json.loads(holds.stdout)] == ["holds"]
     log = json.loads((tmp_path / "run" / "tuned-log.json").read_text())
     log["entries"][0]["seconds"] /= 50
     (tmp_path / "regressed.json").write_text(json.dumps(log))
-    done = autotune("verify", "regressed.json", cwd=tmp_path, check=8)
+    done = autotune("verify", "regressed.json", "--op", TOY, cwd=tmp_path, check=8)
     assert "longer than recorded" in done.stdout
     assert "measuring toy" in done.stderr
 
@@ -180,7 +180,7 @@ def test_a_used_folder_is_refused_without_resume_and_continued_with_it(tmp_path)
     tune_toy(tmp_path, "--out", "run")
     assert "add --resume to continue it" in tune_toy(tmp_path, "--out", "run", check=7).stderr
     before = list(load_runs(tmp_path / "run")[0].trials)
-    done = autotune("run", "--resume", "run", "--trials", 20, "--json", "--quiet", cwd=tmp_path)
+    done = autotune("run", "--resume", "run", "--op", TOY, "--trials", 20, "--json", "--quiet", cwd=tmp_path)
     assert json.loads(done.stdout)["new_trials"] == 8
     after = list(load_runs(tmp_path / "run")[0].trials)
     assert after[:12] == before
@@ -193,14 +193,14 @@ def test_times_of_two_devices_do_not_come_into_one_log(tmp_path):
     name = json.dumps(json.loads(journal.read_text().splitlines()[0])["device"]["name"])
     journal.write_text(journal.read_text().replace(f'"name":{name}', '"name":"another CPU"'))
     before = journal.read_text()
-    done = autotune("run", "--resume", "run", "--trials", 4, "--quiet", cwd=tmp_path, check=8)
+    done = autotune("run", "--resume", "run", "--op", TOY, "--trials", 4, "--quiet", cwd=tmp_path, check=8)
     assert "were measured on another CPU" in done.stderr
     assert journal.read_text() == before
 
 
 def test_resume_without_a_name_takes_the_newest_run(tmp_path):
     tune_toy(tmp_path)
-    done = autotune("run", "--resume", "--trials", 14, "--quiet", cwd=tmp_path)
+    done = autotune("run", "--resume", "--op", TOY, "--trials", 14, "--quiet", cwd=tmp_path)
     assert "2 trials in" in done.stdout
 
 
@@ -236,26 +236,26 @@ def wait_for_trials(folder, count):
 LONG = ("run", "--op", TOY, "--shape", "tricks=0,N=4096", "--strategy", "random", "--trials", 100, "--out", "run")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_keeps_the_best_and_says_how_to_resume(tmp_path, number):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_stop_keeps_the_best_and_says_how_to_resume(tmp_path, number, code):
     run = start(tmp_path, *LONG)
     wait_for_trials(tmp_path / "run", 3)
     run.send_signal(number)
     out, err = run.communicate(timeout=60)
-    assert run.returncode == 130, err
-    assert "resume with: autotune run --resume run" in out
+    assert run.returncode == code, err
+    assert f"resume with: autotune run --resume run --op {TOY}" in out
     assert "not raced" in out
     assert json.loads((tmp_path / "run" / "tuned-log.json").read_text())["entries"]
-    autotune("run", "--resume", "run", "--quiet", cwd=tmp_path)
+    autotune("run", "--resume", "run", "--op", TOY, "--quiet", cwd=tmp_path)
 
 
 def test_a_killed_run_is_continued_and_measures_nothing_twice(tmp_path):
     for wanted in (2, 6, 11):
-        run = start(tmp_path, *(LONG if wanted == 2 else ("run", "--resume", "run", "--quiet")))
+        run = start(tmp_path, *(LONG if wanted == 2 else ("run", "--resume", "run", "--op", TOY, "--quiet")))
         wait_for_trials(tmp_path / "run", wanted)
         os.kill(run.pid, signal.SIGKILL)
         run.communicate()
-    result = json.loads(autotune("run", "--resume", "run", "--json", "--quiet", cwd=tmp_path).stdout)
+    result = json.loads(autotune("run", "--resume", "run", "--op", TOY, "--json", "--quiet", cwd=tmp_path).stdout)
     lines = (tmp_path / "run" / FILE).read_text().splitlines()
     schedules = [json.dumps(json.loads(x)["schedule"]) for x in lines if '"kind":"trial"' in x]
     assert len(schedules) == len(set(schedules)) == sum(result["statuses"].values()) == 96
@@ -265,7 +265,7 @@ def test_a_killed_run_is_continued_and_measures_nothing_twice(tmp_path):
 def test_two_runs_cannot_share_a_folder(tmp_path):
     tune_toy(tmp_path, "--out", "run")
     with Journal(tmp_path / "run"):
-        done = autotune("run", "--resume", "run", "--quiet", cwd=tmp_path, check=7)
+        done = autotune("run", "--resume", "run", "--op", TOY, "--quiet", cwd=tmp_path, check=7)
     assert "another run writes to run" in done.stderr
 
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.commands.show import command
-from autotune.cost import break_even, cost_line, cost_of, energy, search_seconds, span
+from autotune.cost import break_even, cost_line, cost_of, energy, span
 from autotune.devices.telemetry import Conditions
 from autotune.journal import Journal, RunLog, load_runs
 from autotune.measurement import Measurement, Phases, Status
 from autotune.records import RaceRecord, Ratio, TrialRecord
+from autotune.trial_index import TrialIndex
 from search_spaces.space import Schedule
 from tests.support.journals import run_record, write_journal
 
@@ -42,12 +43,12 @@ def race(over_default, winner=FAST, watts=()):
     )
 
 
-def log_of(*trials, race=None):
-    return RunLog([run_record(2)], {t.schedule: t for t in trials}, [race] if race else [])
+def log_of(*trials, race=None, seconds=1.0):
+    return RunLog([run_record(2)], TrialIndex(trials), [race] if race else [], last_trial={"r1": seconds})
 
 
 def test_time_and_break_even_against_the_default():
-    cost = cost_of(log_of(trial(FAST), trial(SLOW), race=race(Ratio(3.0, 2.0, 5.0))), 20.0)
+    cost = cost_of(log_of(trial(FAST), trial(SLOW), race=race(Ratio(3.0, 2.0, 5.0)), seconds=20.0))
     assert (cost.build_seconds, cost.race_seconds) == (10.0, 10.0)
     assert cost.device_seconds == 4.0 + 10.0
     assert cost.kept_seconds == 30.0
@@ -59,21 +60,21 @@ def test_time_and_break_even_against_the_default():
 
 def test_energy_is_power_times_time_on_the_device():
     trials = trial(FAST, watts=100.0), trial(SLOW, watts=300.0, measure=2.0)
-    assert cost_of(log_of(*trials), 20.0).joules == 100.0 * 2.0 + 300.0 * 3.0
-    raced = cost_of(log_of(*trials, race=race(Ratio(3.0, 2.0, 5.0), watts=(400.0, 600.0))), 20.0)
+    assert cost_of(log_of(*trials, seconds=20.0)).joules == 100.0 * 2.0 + 300.0 * 3.0
+    raced = cost_of(log_of(*trials, race=race(Ratio(3.0, 2.0, 5.0), watts=(400.0, 600.0)), seconds=20.0))
     assert raced.joules == 1100.0 + 500.0 * 10.0
 
 
 def test_a_trial_that_told_no_power_counts_as_the_median_and_none_gives_no_energy():
-    assert cost_of(log_of(trial(FAST, watts=100.0), trial(SLOW)), 1.0).joules == 400.0
-    cost = cost_of(log_of(trial(FAST), trial(SLOW)), 1.0)
+    assert cost_of(log_of(trial(FAST, watts=100.0), trial(SLOW), seconds=1.0)).joules == 400.0
+    cost = cost_of(log_of(trial(FAST), trial(SLOW), seconds=1.0))
     assert cost.joules is None
     assert "J" not in cost_line(cost)
 
 
 @pytest.mark.parametrize("ratio", [None, Ratio(1.0, 1.0, 1.0), Ratio(1.5, 0.9, 2.0)])
 def test_what_is_not_shown_to_be_faster_does_not_pay_back(ratio):
-    cost = cost_of(log_of(trial(FAST), race=race(ratio)), 20.0)
+    cost = cost_of(log_of(trial(FAST), race=race(ratio), seconds=20.0))
     assert cost.break_even_calls is None
     assert cost.break_even_interval is None
     assert "no break-even" in cost_line(cost)
@@ -82,11 +83,11 @@ def test_what_is_not_shown_to_be_faster_does_not_pay_back(ratio):
 def test_a_race_of_an_earlier_run_says_nothing_of_the_later_one():
     log = log_of(trial(FAST), race=race(Ratio(3.0, 2.0, 5.0)))
     log.runs.append(run_record(2, run="r2"))
-    assert cost_of(log, 20.0).saved_seconds is None
+    assert cost_of(log).saved_seconds is None
 
 
 def test_money_is_the_time_that_the_machine_was_kept():
-    cost = cost_of(log_of(trial(FAST)), 1800.0)
+    cost = cost_of(log_of(trial(FAST), seconds=1800.0))
     assert cost.money(4.0) == 2.0
     assert "2.00 at 4 an hour" in cost_line(cost, 4.0)
     assert "an hour" not in cost_line(cost)
@@ -99,14 +100,14 @@ def test_the_time_of_a_continued_run_is_that_of_all_its_runs(tmp_path):
             journal.append(TrialRecord.of(run, 0, at, trial(FAST)))
             journal.append(TrialRecord.of(run, 0, at - 1.0, trial(SLOW)))
         journal.append(run_record(1, run="r3", task=replace(run_record(1).task, key="other")))
-    assert search_seconds(tmp_path) == {"k": 11.0, "other": 0.0}
+    assert [cost_of(log).search_seconds for log in load_runs(tmp_path)] == [11.0, 0.0]
 
 
 def test_show_ends_with_what_it_cost(tmp_path):
     write_journal(tmp_path, 60)
     (log,) = load_runs(tmp_path)
     shown = CliRunner().invoke(command, [str(tmp_path), "--price-per-hour", "3.5"], catch_exceptions=False).stdout
-    assert f"cost {cost_line(cost_of(log, 5.0 + 0.5 * 59), 3.5)}" in shown
+    assert f"cost {cost_line(cost_of(log), 3.5)}" in shown
     assert " J, " in shown
 
 

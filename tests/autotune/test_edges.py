@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from autotune.edges import edge_cases
+from autotune.executors.base import Measuring, Site
+from autotune.executors.local import Local
 from autotune.measurement import Policy, Status
 from autotune.measurer import Measurer
 from search_spaces.hardware import cpu_hardware
@@ -54,7 +56,9 @@ def test_one_whose_tiles_do_not_fit_is_stood_in_for_once_a_sketch():
 
 @pytest.fixture
 def measurer(tmp_path):
-    made = Measurer(task(f"{EVIL}:Evil"), Policy(samples=3, run_seconds=5.0), tmp_path, jobs=2)
+    made = Measurer(
+        Local(Site(), tmp_path), Measuring(task(f"{EVIL}:Evil"), Policy(samples=3, run_seconds=5.0)), jobs=2
+    )
     made.device()
     yield made
     made.close()
@@ -62,7 +66,7 @@ def measurer(tmp_path):
 
 def test_what_is_wrong_there_is_told_and_what_cannot_be_built_is_passed_over(measurer):
     asked = ["honest", "right_on_its_shape_only", "exits_at_once", "compiler_aborts"]
-    report = measurer.check_edges([kernels.schedule_of(name) for name in asked])
+    report = measurer.finals.check_edges([kernels.schedule_of(name) for name in asked])
     assert report.checked == 3
     wrong, died = sorted(report.faults, key=lambda f: f.status, reverse=True)
     assert (wrong.status, wrong.schedule) == (Status.WRONG_RESULT, kernels.schedule_of("right_on_its_shape_only"))

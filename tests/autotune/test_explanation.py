@@ -13,6 +13,7 @@ from autotune.journal import RunLog
 from autotune.knob_effects import Trials, knob_effects, sketch_effects
 from autotune.measurement import Measurement, Policy, Status
 from autotune.records import SCHEMA, RaceRecord, Ratio, Roof, RunRecord, TaskData
+from autotune.trial_index import TrialIndex
 from search_spaces.hardware import cuda_hardware
 from search_spaces.schedule import Schedule
 from search_spaces.target import parse_target
@@ -61,7 +62,7 @@ def failed(made, detail, status=Status.WRONG_RESULT):
 
 
 def log_of(*trials, race=None, record=None):
-    return RunLog([record or toy_record()], {t.schedule: t for t in trials}, [race] if race else [])
+    return RunLog([record or toy_record()], TrialIndex(trials), [race] if race else [])
 
 
 def race(winner, default, **medians_by_tile):

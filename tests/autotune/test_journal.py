@@ -93,7 +93,7 @@ def test_a_journal_cut_anywhere_in_its_last_line_opens_and_goes_on(tmp_path, cut
         (b"hello\n", "is not a journal"),
         (b"[1,2]\n", "is not a journal"),
         (
-            b'{"kind":"trial","run":"x","trial":0,"at":0,"schedule":{},"status":"timeout"}\n',
+            b'{"kind":"trial","run":"x","trial":0,"at":0,"schedule":{"sketch":"a"},"status":"timeout"}\n',
             "does not start with a run",
         ),
         (b'{"kind":"run","schema":"tunelog/9"}\n', "has schema tunelog/9"),

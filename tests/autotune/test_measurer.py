@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from autotune.executors.base import Measuring, Site
+from autotune.executors.local import Local
 from autotune.measurement import Policy, Status
 from autotune.measurer import Measurer
 from search_spaces.hardware import cpu_hardware
@@ -25,7 +27,9 @@ def task():
 
 @pytest.fixture
 def measurer(task, tmp_path):
-    made = Measurer(task, Policy(samples=3, build_seconds=2.0, run_seconds=2.0), tmp_path, jobs=2)
+    made = Measurer(
+        Local(Site(), tmp_path), Measuring(task, Policy(samples=3, build_seconds=2.0, run_seconds=2.0)), jobs=2
+    )
     made.device()
     yield made
     made.close()
@@ -89,7 +93,7 @@ def test_a_binary_is_measured_once(task, measurer):
 def test_a_clearly_slow_candidate_is_timed_no_further(tmp_path):
     recorded = load_file(RECORDED)
     task = recorded.recorded_task()
-    made = Measurer(task, Policy(samples=3), tmp_path, jobs=1, device=recorded.DEVICE_NAME)
+    made = Measurer(Local(Site(), tmp_path), Measuring(task, Policy(samples=3), device=recorded.DEVICE_NAME), jobs=1)
     made.device()
     fast = Schedule((task.default.items[0], *zip(recorded.KNOBS, (4, 8, 16, 32, 64), strict=True)))
     made.submit([fast])
@@ -114,7 +118,7 @@ def test_an_endless_candidate_is_run_twice_and_no_more(task, measurer):
 
 def test_a_race_times_everyone_each_round(task, measurer):
     racers = [with_trick(task, "none", tile=8), with_trick(task, "none", tile=2)]
-    look = measurer.race(racers, 4, 0, True)
+    look = measurer.finals.race(racers, 4, 0, True)
     times, library = look.times, look.library
     assert not look.faults
     assert {len(t) for t in times.values()} == {4}
@@ -127,7 +131,7 @@ def test_a_time_below_the_roofline_is_implausible(tmp_path):
     workload = find_operator(TOY).workload("llvm")
     slow_roof = cpu_hardware("test", 2, 1 << 20, 1.0, {"float32": 1e13})
     task = Task(TOY, workload, Target("llvm"), slow_roof)
-    made = Measurer(task, Policy(samples=3), tmp_path, jobs=1)
+    made = Measurer(Local(Site(), tmp_path), Measuring(task, Policy(samples=3)), jobs=1)
     made.device()
     made.submit([task.default])
     assert drain(made)[task.default].status is Status.IMPLAUSIBLE
@@ -137,7 +141,7 @@ def test_a_time_below_the_roofline_is_implausible(tmp_path):
 def test_many_schedules_of_one_binary_all_come_back(tmp_path):
     workload = find_operator(TOY).workload("llvm")
     task = Task(TOY, workload, Target("llvm"), HARDWARE)
-    made = Measurer(task, Policy(samples=1), tmp_path, jobs=2)
+    made = Measurer(Local(Site(), tmp_path), Measuring(task, Policy(samples=1)), jobs=2)
     made.device()
     base = Schedule((*task.default.items[:3], ("order", 0), ("trick", "none"), ("chunk", 1)))
     twins = [Schedule((*base.items[:-1], ("chunk", c))) for c in (1, 2, 4, 8)]

@@ -6,8 +6,8 @@ import pytest
 from autotune.devices.telemetry import Conditions
 from autotune.look import Look
 from autotune.measurement import Measurement, Status
-from autotune.process import Died
 from autotune.race import LEAST_ROUNDS, LOOKS, Dropped, NoContestant, finalists, ratio, run_race
+from autotune.runner import Died
 from search_spaces.space import Schedule
 
 

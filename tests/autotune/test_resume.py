@@ -89,6 +89,7 @@ def journaled(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_kill_9_at_twenty_random_moments(tmp_path):
     calm, killed = tmp_path / "calm", tmp_path / "killed"
     begun = time.monotonic()

@@ -104,8 +104,8 @@ def test_the_first_finding_of_a_report_is_told(text, report):
 def test_the_command_line():
     words = command_line(Path("/usr/bin/compute-sanitizer"), "memcheck", Path("a.job"), Path("a.report"))
     assert words[0] == "/usr/bin/compute-sanitizer"
-    assert words[-4:] == [sys.executable, "-m", "autotune.sanitized", "a.job"]
-    options = dict(zip(words[1:-4:2], words[2:-4:2], strict=True))
+    assert words[-5:] == [sys.executable, "-P", "-m", "autotune.sanitized", "a.job"]
+    options = dict(zip(words[1:-5:2], words[2:-5:2], strict=True))
     assert (options["--tool"], options["--log-file"]) == ("memcheck", "a.report")
     assert options["--report-api-errors"] == "no"
     assert int(options["--padding"]) > 0

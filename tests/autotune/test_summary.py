@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from autotune.finals import Finals
 from autotune.journal import load_runs
 from autotune.measurement import Policy
-from autotune.measurer import Measurer
-from autotune.process import Died
+from autotune.runner import Died
 from autotune.summary import print_outcome, verdict
 from autotune.tune import Settings, tune
 from autotune.tuned_log import entries_of
@@ -38,7 +38,7 @@ def test_a_race_that_was_given_up_is_told_from_one_that_was_never_begun(tune_toy
     def race(*_):
         raise error
 
-    monkeypatch.setattr(Measurer, "race", race)
+    monkeypatch.setattr(Finals, "race", race)
     outcome = tune_toy(2)
     assert (outcome.race, outcome.stopped) == (None, False)
     (log,) = load_runs(outcome.journal)

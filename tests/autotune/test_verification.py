@@ -51,6 +51,7 @@ def known_roof(monkeypatch):
 
 
 def outcome(entry, rules=ROOMY):
+    rules = replace(rules, operators=(entry.task.reference,))
     (case,) = prepare([entry], rules)
     return verify(case, rules)
 
@@ -124,7 +125,7 @@ def test_an_operator_that_is_gone_is_told(recorded):
     assert found.state is State.INVALID
     assert "no file" in found.why
     with pytest.raises(OtherIdentity, match="gone"):
-        prepare([gone], replace(ROOMY, policy=Reading.REFUSE))
+        prepare([gone], replace(ROOMY, policy=Reading.REFUSE, operators=("gone.py:Toy",)))
 
 
 def elsewhere(entry):
@@ -147,8 +148,9 @@ def test_exact_passes_it_over_and_refuse_stops(recorded):
     assert found.state is State.OTHER_DEVICE
     assert "another CPU recorded" in found.why
     assert found.seconds is None
+    trusting = replace(ROOMY, policy=Reading.REFUSE, operators=(recorded.task.reference,))
     with pytest.raises(OtherIdentity, match="device name"):
-        prepare([recorded, elsewhere(recorded)], replace(ROOMY, policy=Reading.REFUSE))
+        prepare([recorded, elsewhere(recorded)], trusting)
 
 
 def test_a_sketch_whose_source_has_changed_is_not_comparable(recorded):

@@ -25,9 +25,19 @@ def tiled():
 
 @pytest.fixture(scope="module")
 def candidates():
-    """Entries of both generators; each format can say one of them."""
+    """Entries of both generators and of the engines that are here; each format can say one of them."""
     pytest.importorskip("tvm")
-    return [tuned.entry_on(tuned.CPU, "matmul", "tvm.matmul_packed", axes={"M": 32, "N": 32, "K": 32}), tiled()]
+    engines = [name for name in ("vllm", "sglang") if find_exporter(name).missing() is None]
+    axes = {"M": 64, "N": 256, "K": 256}
+    on_engines = [
+        tuned.entry_on(tuned.H200, "block_fp8_matmul", f"triton.block_fp8_matmul_{name}", axes={**axes, "N": 256 << i})
+        for i, name in enumerate(engines)
+    ]
+    return [
+        *on_engines,
+        tuned.entry_on(tuned.CPU, "matmul", "tvm.matmul_packed", axes={"M": 32, "N": 32, "K": 32}),
+        tiled(),
+    ]
 
 
 @pytest.fixture(params=format_names())

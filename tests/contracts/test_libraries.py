@@ -5,6 +5,7 @@ import pytest
 
 from autotune.benchmark.contest import LIBRARIES, library_names
 from autotune.benchmark.libraries.base import Library
+from autotune.inputs import filled
 from search_spaces import registry
 from search_spaces.hardware import cpu_hardware
 from search_spaces.target import KINDS, Target
@@ -41,7 +42,7 @@ def test_its_calls_agree_with_the_reference(name, operator):
     specs = task.operator.tensors(task.workload)
     if not all(hasattr(np, t.dtype) for t in specs):
         pytest.skip("numpy has no such dtype")
-    given = [rng.standard_normal(t.shape).astype(t.dtype) for t in specs if not t.output]
+    given = [filled(np, rng.standard_normal(t.shape), t).astype(t.dtype) for t in specs if not t.output]
     written = [np.zeros(t.shape, t.dtype) for t in specs if t.output]
     expected = task.operator.reference(task.workload, np, *(x.astype(np.float64) for x in given))
     for title, call in library.calls(task, given, written).items():

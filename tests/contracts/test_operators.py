@@ -4,7 +4,9 @@ import array_api_compat
 import numpy as np
 import pytest
 
+from autotune.inputs import filled
 from search_spaces import registry
+from search_spaces.errors import InvalidWorkload
 from search_spaces.operator import EPSILON, ITEMSIZE, Operator
 from search_spaces.task import OPERATORS, find_operator
 
@@ -22,16 +24,29 @@ def small(operator, flags=max):
         axis.name: flags(axis.choices) if axis.choices else max(size, axis.least)
         for axis, size in zip(operator.axes, (6, 4, 2, 10, 8, 6, 4, 2), strict=False)
     }
-    return operator.workload("llvm", "float32", **sizes)
+    try:
+        return operator.workload("llvm", "float32", **sizes)
+    except InvalidWorkload:
+        # One whose axes hang together in a way of their own.
+        chosen = {axis.name: flags(axis.choices) for axis in operator.axes if axis.choices}
+        return operator.edge_workloads(operator.workload("llvm", "float32", **chosen))[0]
 
 
 def inputs(operator, workload, dtype):
     rng = np.random.default_rng(0)
-    return [rng.standard_normal(t.shape).astype(dtype) for t in operator.tensors(workload) if not t.output]
+    made = [(t, filled(np, rng.standard_normal(t.shape), t)) for t in operator.tensors(workload) if not t.output]
+    return [
+        values.astype(t.dtype if dtype != np.float64 and t.dtype.startswith("int") else dtype) for t, values in made
+    ]
 
 
 def outputs(operator, workload):
-    return [np.zeros(t.shape, np.float32) for t in operator.tensors(workload) if t.output]
+    return [np.zeros(t.shape, t.dtype) for t in operator.tensors(workload) if t.output]
+
+
+def rounding(right):
+    """What float32 may lose of an element where others are as large as the largest."""
+    return 1e-5 * max(1.0, float(np.abs(right).max()))
 
 
 def test_it_is_described(operator):
@@ -105,13 +120,13 @@ def test_the_numpy_library_agrees_with_the_reference(operator, flags):
     written = outputs(operator, workload)
     for name, launch in operator.numpy_library(workload, np, given, written).items():
         for array in written:
-            array.fill(np.nan)
+            array.fill(np.nan if array.dtype.kind == "f" else -1)
         launch()
         for got, right in zip(written, expected, strict=True):
-            np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5, err_msg=name)
+            np.testing.assert_allclose(got, right, rtol=1e-4, atol=rounding(right), err_msg=name)
         launch()
         for got, right in zip(written, expected, strict=True):
-            np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5, err_msg=f"{name}, second call")
+            np.testing.assert_allclose(got, right, rtol=1e-4, atol=rounding(right), err_msg=f"{name}, second call")
     for before, after in zip(kept, given, strict=True):
         np.testing.assert_array_equal(before, after)
 
@@ -125,12 +140,12 @@ def test_torch_gives_the_same_reference_and_library(operator):
     xp = array_api_compat.array_namespace(tensors[0])
     for got, right in zip(operator.reference(workload, xp, *tensors), expected, strict=True):
         np.testing.assert_allclose(got.numpy(), right, rtol=1e-9, atol=1e-12)
-    narrow = [t.float() for t in tensors]
+    narrow = [torch.from_numpy(x) for x in inputs(operator, workload, np.float32)]
     written = [torch.from_numpy(x) for x in outputs(operator, workload)]
     for launch in operator.torch_library(workload, torch, narrow, written).values():
         returned = launch()
         got = returned if isinstance(returned, torch.Tensor) else written[0]
-        np.testing.assert_allclose(got.numpy(), expected[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(got.numpy(), expected[0], rtol=1e-4, atol=rounding(expected[0]))
 
 
 def test_its_te_definition_is_a_function_of_its_tensors(operator):

@@ -5,6 +5,7 @@ import pytest
 
 from autotune.checking import tolerance
 from autotune.generators.triton import GENERATOR
+from autotune.inputs import filled
 from search_spaces.hardware import cuda_hardware
 from search_spaces.space import Schedule
 from search_spaces.target import Target
@@ -77,6 +78,18 @@ CASES = [
     ("conv2d", "float16", {"N": 2, "C": 32, "K": 48, "H": 15, "W": 17, "R": 3, "pad": 1, "nchw": 1}),
     ("masked_softmax", "float16", {"M": 300, "N": 1000, "S": 100, "causal": 1}),
     ("masked_softmax", "bfloat16", {"M": 300, "N": 2048, "S": 100, "causal": 0}),
+    ("argmax", "float16", {"M": 77, "N": 4096}),
+    ("argmax", "float32", {"M": 5, "N": 100003}),
+    ("grouped_matmul", "bfloat16", {"E": 7, "M": 100, "T": 3, "N": 520, "K": 264}),
+    ("grouped_matmul", "float16", {"E": 64, "M": 512, "T": 6, "N": 768, "K": 640}),
+    ("grouped_matmul", "float32", {"E": 3, "M": 50, "T": 2, "N": 99, "K": 70}),
+    ("int8_dynamic_linear", "float16", {"M": 300, "N": 528, "K": 1040, "activation": 3}),
+    ("int8_dynamic_linear", "bfloat16", {"M": 1, "N": 1024, "K": 4096, "bias": 0}),
+    ("weight_only_linear", "float16", {"M": 1, "N": 4096, "K": 4096}),
+    ("weight_only_linear", "bfloat16", {"M": 17, "N": 1000, "K": 1024, "group": 64}),
+    ("weight_only_linear", "float16", {"M": 64, "N": 999, "K": 2048, "bits": 8}),
+    ("attention_paged", "float16", {"B": 3, "H": 32, "G": 8, "S": 1000, "D": 128}),
+    ("attention_paged", "bfloat16", {"B": 2, "H": 40, "G": 8, "S": 777, "T": 3, "D": 96, "page": 64}),
 ]
 
 
@@ -101,7 +114,7 @@ def arrays(made):
     generator = torch.Generator(device="cuda").manual_seed(0)
     specs = made.operator.tensors(made.workload)
     inputs = [
-        torch.randn(t.shape, generator=generator, device="cuda").to(getattr(torch, t.dtype))
+        filled(xp, torch.randn(t.shape, generator=generator, device="cuda"), t).to(getattr(torch, t.dtype))
         for t in specs
         if not t.output
     ]
@@ -112,6 +125,9 @@ def arrays(made):
 def assert_right(made, outputs, expected, schedule):
     allowed = tolerance(made.workload.dtype, made.operator.reduction_length(made.workload))
     for output, right in zip(outputs, expected, strict=True):
+        if not output.is_floating_point():
+            assert torch.equal(output.double(), right), str(schedule)
+            continue
         rms = right.square().mean().sqrt()
         error = (output.double() - right).abs() - allowed.relative * right.abs()
         assert float(error.max()) <= allowed.of_rms * float(rms), str(schedule)
@@ -119,7 +135,7 @@ def assert_right(made, outputs, expected, schedule):
 
 def forget(outputs):
     for output in outputs:
-        output.fill_(float("nan"))
+        output.fill_(float("nan") if output.is_floating_point() else -1)
 
 
 def loaded(made, schedule, folder):

@@ -5,9 +5,12 @@ operator is the toy's Y = X + 1.
 """
 
 import hashlib
+import os
+import time
 from pathlib import Path
 
 from autotune.devices.cpu import Cpu
+from autotune.executors.base import HERE
 from autotune.generators.base import Artifact, BuildError, Generator, Kernel, Resources
 from autotune.tune import Settings, tune
 from search_spaces.hardware import cpu_hardware
@@ -48,6 +51,9 @@ class RecordedDevice(Cpu):
     clock = 0.0
 
     def time(self, launches, cold):
+        # A test that wants to disturb a run makes this file.
+        if Path(os.environ.get("RECORDED_SLOWED_BY", "")).is_file():
+            time.sleep(0.25)
         taken = []
         for launch in launches:
             before = RecordedDevice.clock
@@ -68,7 +74,9 @@ class RecordedGenerator(Generator):
         if schedule["k0"] == 128:
             raise BuildError("too large")
         identity = hashlib.sha256(schedule.key.encode()).hexdigest()
-        return Artifact(str(folder), identity, Resources(registers=32, threads=32))
+        path = Path(folder) / f"{identity}.txt"
+        path.write_text(schedule.key)
+        return Artifact(str(path), identity, Resources(registers=32, threads=32))
 
     def load(self, task, schedule, artifact, folder):
         return RecordedKernel(schedule)
@@ -123,6 +131,6 @@ def recorded_task():
     return Task(OPERATOR_NAME, find_operator(OPERATOR_NAME).workload("llvm"), Target("llvm"), hardware)
 
 
-def tune_recorded(folder, trials, strategy, seed=5, trackers=(), jobs=2):
-    settings = Settings(strategy=strategy, trials=trials, seed=seed, jobs=jobs, device=DEVICE_NAME)
+def tune_recorded(folder, trials, strategy, seed=5, trackers=(), jobs=2, site=HERE, device=DEVICE_NAME):
+    settings = Settings(strategy=strategy, trials=trials, seed=seed, jobs=jobs, device=device, site=site)
     return tune(recorded_task(), settings, Path(folder), trackers)

@@ -10,6 +10,7 @@ import pytest
 
 from autotune.generators.base import BuildError
 from autotune.generators.triton import GENERATOR
+from search_spaces.amd import hip_hardware
 from search_spaces.hardware import cuda_hardware
 from search_spaces.space import Schedule
 from search_spaces.target import Target
@@ -21,6 +22,9 @@ SMALL = {
     "matmul": {"M": 512, "N": 512, "K": 256},
     "batched_matmul": {"B": 3, "M": 256, "N": 512, "K": 256},
     "int8_linear": {"M": 256, "N": 512, "K": 256},
+    "int8_dynamic_linear": {"M": 256, "N": 512, "K": 256},
+    "weight_only_linear": {"M": 16, "N": 512, "K": 512},
+    "grouped_matmul": {"E": 4, "M": 256, "T": 2, "N": 512, "K": 256},
     "gated_linear": {"M": 256, "N": 512, "K": 256},
     "linear": {"M": 256, "N": 512, "K": 256, "residual": 1},
     "softmax": {"M": 512, "N": 8192},
@@ -28,12 +32,14 @@ SMALL = {
     "layer_norm": {"M": 512, "N": 8192},
     "transpose": {"B": 2, "M": 512, "N": 2048},
     "elementwise": {"M": 512, "N": 8192},
+    "argmax": {"M": 512, "N": 8192},
     "reduce": {"M": 512, "N": 8192},
     "attention": {"B": 1, "H": 4, "G": 2, "S": 512, "D": 64},
     "attention_window": {"B": 1, "H": 4, "G": 2, "S": 512, "D": 96, "W": 100},
     "masked_softmax": {"M": 1024, "N": 512, "S": 512},
     "conv2d": {"N": 2, "C": 64, "K": 64, "H": 14, "W": 14},
     "attention_decode": {"B": 1, "H": 8, "G": 2, "T": 1, "S": 4096, "D": 128},
+    "attention_paged": {"B": 2, "H": 8, "G": 2, "T": 1, "S": 2048, "D": 128},
 }
 
 
@@ -67,8 +73,54 @@ def test_every_sketch_builds_its_default(operator, arch, folder):
         assert folder in Path(artifact.path).parents
 
 
+@pytest.mark.parametrize("operator", list(SMALL))
+def test_every_sketch_that_can_builds_for_an_amd_gpu(operator, folder):
+    workload = find_operator(operator).workload("hip", "float16", **SMALL[operator])
+    made = Task(operator, workload, Target("hip", "gfx942"), hip_hardware("gfx942"), ("triton.",))
+    assert made.sketches
+    rng = np.random.default_rng(0)
+    for sketch in made.sketches.values():
+        sampled = made.space.sample(rng, Schedule((("sketch", sketch.name),)))
+        for schedule in (sketch.default(made), sampled):
+            try:
+                artifact = GENERATOR.build(made, schedule, folder)
+            except BuildError as error:
+                # What Triton keeps in shared memory is known to be so much at least.
+                if schedule is sampled and "shared memory" in str(error):
+                    continue
+                raise
+            used = artifact.resources
+            assert used.registers > 0
+            assert used.spill_bytes is not None
+            assert sketch.derived(made, schedule)["shared_bytes"] <= used.shared_bytes <= 64 * 1024, str(schedule)
+            assert used.threads == 64 * schedule.integer("num_warps") <= 1024
+            assert list(Path(artifact.path).glob("*.hsaco"))
+
+
+def test_what_an_amd_gpu_has_not_is_refused_with_the_reason():
+    workload = find_operator("fp8_linear").workload("hip")
+    made = Task("fp8_linear", workload, Target("hip", "gfx942"), hip_hardware("gfx942"), ("triton.",))
+    assert not made.sketches
+    assert "no matrix cores for float8_e4m3fn" in made.refusals["triton.fp8_linear_tiled"]
+    assert "no TMA" in made.refusals["triton.fp8_linear_tma"]
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("operator", ["matmul", "rms_norm", "layer_norm", "attention", "attention_decode", "conv2d"])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "matmul",
+        "rms_norm",
+        "layer_norm",
+        "attention",
+        "attention_decode",
+        "attention_paged",
+        "conv2d",
+        "grouped_matmul",
+        "int8_dynamic_linear",
+        "weight_only_linear",
+    ],
+)
 def test_the_estimate_of_shared_memory_is_a_lower_bound(operator, arch, folder):
     made = task(operator, arch)
     rng = np.random.default_rng(3)

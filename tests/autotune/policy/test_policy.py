@@ -304,7 +304,9 @@ def test_files_that_are_none_are_refused_in_one_line(tmp_path):
     path = tmp_path / "policy.npz"
     taught(listed()).save(path)
     whole = path.read_bytes()
+    method = whole.index(b"PK\x01\x02") + 10
     damaged = {
+        "packed in an unknown way": whole[:method] + b"\x63\x00" + whole[method + 2 :],
         "empty": b"",
         "words": b"hello\nworld",
         "cut": whole[: len(whole) // 2],

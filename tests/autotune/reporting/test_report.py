@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from autotune.commands.report import command
-from autotune.cost import cost_of, energy, search_seconds
+from autotune.cost import cost_of, energy
 from autotune.journal import FILE, Journal, load_runs
 from autotune.measurement import Measurement, Status
 from autotune.records import TrialRecord
@@ -93,7 +93,7 @@ def test_the_numbers_are_those_of_the_journal(run, document):
     failed = sum(m.status is not Status.OK for m in log.trials.values())
     assert failed > 0
     assert f"{failed} of 300 trials failed" in by_id(document, "task-1-failures").text
-    cost = cost_of(log, search_seconds(run)["k"])
+    cost = cost_of(log)
     shown = by_id(document, "task-1-cost").text
     assert energy(cost.joules) in shown
     assert f"{cost.money(3.5):.2f} at 3.5 an hour" in shown

@@ -57,6 +57,8 @@ def test_it_computes_and_to_the_bit_what_the_tuned_schedule_computes(log, matmul
     np.testing.assert_array_equal(made, wanted)
     assert kernel.winner.schedule == winner.schedule
     assert kernel.judgement.differences == ()
+    assert str(winner) in repr(kernel)
+    assert len(repr(kernel)) < 400
 
 
 def test_inputs_need_not_be_aligned(log, matmul):

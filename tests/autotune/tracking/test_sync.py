@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.parse
 import urllib.request
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,7 @@ from autotune.tracking.store import Store, StoreFailed, local_uri
 from autotune.tracking.sync import Sync, sync_all
 from cost_models.features import Features
 from cost_models.ranking import pair_accuracy
+from search_spaces.errors import MissingDependency
 from search_spaces.listed import ListedSpace
 from tests.support.recorded import tune_recorded
 
@@ -56,9 +58,12 @@ def check_whole(uri, folder):
     assert run.data.metrics["failed"] == len(log.trials) - len(ok) > 0
     assert run.data.metrics["speedup_over_default"] == log.races[-1].over_default.times
     assert run.info.status == "FINISHED"
+    assert run.info.end_time >= max(p.timestamp for p in history("failed"))
+    assert run.info.start_time == round(1000 * datetime.fromisoformat(log.runs[0].started).timestamp())
+    assert f"{log.races[-1].over_default.times:.4g}x" in run.data.tags["mlflow.note.content"]
     assert run.data.params["strategy"] == "random"
     assert run.data.params["axis.N"] == "64"
-    assert {f.path for f in client.list_artifacts(run.info.run_id)} == {FILE, "tuned-log.json"}
+    assert {f.path for f in client.list_artifacts(run.info.run_id)} >= {FILE, "tuned-log.json"}
 
 
 def test_a_finished_run_is_all_there_and_a_second_sync_adds_nothing(journal, tmp_path):
@@ -67,6 +72,35 @@ def test_a_finished_run_is_all_there_and_a_second_sync_adds_nothing(journal, tmp
     check_whole(uri, journal)
     assert list(sync_all([journal], Store(uri, "autotune")).values()) == [0]
     check_whole(uri, journal)
+
+
+def test_the_report_is_attached_once_and_anew_when_the_run_went_on(tmp_path):
+    pytest.importorskip("jinja2")
+    folder, uri = tmp_path / "run", local_uri(tmp_path)
+    for trials in (8, 20):
+        tune_recorded(folder, trials, "random")
+        syncs = [Sync(folder, Store(uri, "autotune")) for _ in range(2)]
+        for sync in syncs:
+            sync.finish()
+        assert [sync.attach_reports() for sync in syncs] == [1, 0]
+        run, _, client = stored(uri)
+        page = Path(client.download_artifacts(run.info.run_id, "report.html")).read_text()
+        assert f"{trials} trials" in page
+    (folder / "report.html").write_text("mine")
+    tune_recorded(folder, 24, "random")
+    assert list(sync_all([folder], Store(uri, "autotune")).values()) == [5]
+    assert Path(client.download_artifacts(run.info.run_id, "report.html")).read_text() == "mine"
+
+
+def test_a_sync_without_what_draws_reports_says_so_and_does_the_rest(journal, tmp_path, monkeypatch):
+    def missing(*_):
+        raise MissingDependency("jinja2 is not usable here", "pip install jinja2")
+
+    monkeypatch.setattr("autotune.tracking.page.report", missing)
+    notices = []
+    sync_all([journal], Store(local_uri(tmp_path), "autotune"), notices.append)
+    check_whole(local_uri(tmp_path), journal)
+    assert ["no report is attached: jinja2" in notice for notice in notices] == [True]
 
 
 def test_a_continued_run_stays_one_run(tmp_path):
@@ -138,6 +172,7 @@ def test_the_process_beside_the_run_sends_everything(tmp_path):
     check_whole(uri, tmp_path / "run")
 
 
+@pytest.mark.faults
 def test_a_store_that_is_down_costs_the_run_nothing_but_a_line(tmp_path):
     notices = []
     with following(tmp_path / "run", f"http://127.0.0.1:{free_port()}", "autotune", notices.append):
@@ -188,6 +223,7 @@ class Server:
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_a_server_killed_half_way_ends_up_with_everything_once(journal, tmp_path):
     pytest.importorskip("aiohttp")
     whole = (journal / FILE).read_bytes()

@@ -1,0 +1,1 @@
+"""Where builders and devices are, one file each."""

@@ -1,0 +1,1 @@
+"""What tuning many workloads costs, and how long it takes on a number of devices."""
