@@ -13,7 +13,7 @@ from autotune.comparison.page import comparison_page
 from autotune.comparison.plots import write_plots
 from autotune.comparison.progress import CellProgress
 from autotune.comparison.report import print_comparison
-from autotune.comparison.result import Comparison, compare
+from autotune.comparison.result import compare
 from autotune.comparison.spaces import find_spaces
 from autotune.devices.cpu import usable_cores
 from autotune.display import output, progress_output
@@ -103,24 +103,19 @@ def command(
         return ExitCode.INTERRUPTED
     progress_output(quiet).print(f"scoring {len(traces)} searches")
     found = compare(cells, traces, budgets)
-    written = write_files(found, cells, out)
-    for what, write in (("page", _write_page), ("plots", write_plots)):
-        try:
-            written += write(found, out)
-        except MissingDependency as missing:
-            progress_output(quiet).print(f"no {what}: {missing}")
+    page = out / "comparison.html"
+    written = [*write_files(found, cells, out), page]
+    write_page(page, comparison_page(found))
+    try:
+        written += write_plots(found, out)
+    except MissingDependency as missing:
+        progress_output(quiet).print(f"no plots: {missing}")
     if wants_json:
         sys.stdout.write(as_json(found, cells) + "\n")
     else:
         print_comparison(output(), found)
         output().print(f"results  {', '.join(str(p) for p in written)}", soft_wrap=True)
     return ExitCode.OK
-
-
-def _write_page(found: Comparison, folder: Path) -> list[Path]:
-    path = folder / "comparison.html"
-    write_page(path, comparison_page(found))
-    return [path]
 
 
 COMMAND = command

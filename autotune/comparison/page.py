@@ -24,11 +24,7 @@ _ROW = 42.0
 
 
 def comparison_page(found: Comparison) -> str:
-    """The page of a comparison.
-
-    Raises:
-        MissingDependency: jinja2 is not installed.
-    """
+    """The page of a comparison."""
     repeats = found.runs["seed"].nunique()
     spaces = len(found.yardsticks)
     by_strategy = fractions(found)

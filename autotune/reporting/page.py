@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jinja2
+
 from autotune.clock import now
 from autotune.environment import versions_of
-from search_spaces import registry
 from search_spaces.errors import CannotWrite
 
-_EXTRA = "report"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -37,11 +37,7 @@ def render(template: str, title: str, **content: Any) -> str:
         template: Its file.
         title: Of the page.
         **content: What the template shows; texts are escaped.
-
-    Raises:
-        MissingDependency: jinja2 is not installed.
     """
-    jinja2 = registry.optional("jinja2", _EXTRA)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=lambda name: name is not None and not name.endswith(".css"),

@@ -35,9 +35,6 @@ def report(found: Sequence[Study], price_per_hour: float | None = None) -> str:
     Args:
         found: One for each task, at least one.
         price_per_hour: Of the machine, for the cost; None where it is not known.
-
-    Raises:
-        MissingDependency: jinja2 is not installed.
     """
     one = found[0].run
     title = f"{_spaced(one)} on {one.device.name}" if len(found) == 1 else f"Tuning report: {len(found)} tasks"

@@ -27,7 +27,6 @@ def attach_reports(path: Path, store: Store, run_ids: Mapping[str, str]) -> int:
         Reports attached.
 
     Raises:
-        MissingDependency: jinja2 is not installed.
         StoreFailed: The store failed.
         BadLog: The journal cannot be read.
     """

@@ -111,7 +111,6 @@ def test_it_draws_curves_spaces_and_ranks(compare, tmp_path):
         assert (tmp_path / "out" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.skipif(not registry.available("jinja2"), reason="needs the extra report")
 def test_it_leaves_a_page(compare, tmp_path):
     shown = compare().stdout
     path = tmp_path / "out" / "comparison.html"

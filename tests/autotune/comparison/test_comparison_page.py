@@ -12,8 +12,6 @@ from autotune.comparison.result import compare
 from autotune.comparison.spaces import find_spaces
 from tests.support.pages import CHROMIUM, NO_CHROMIUM, misfits, parsed
 
-pytest.importorskip("jinja2")
-
 
 @pytest.fixture
 def searched(folder, tmp_path):

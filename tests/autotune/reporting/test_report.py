@@ -1,7 +1,6 @@
 """The report as a page: whole, in one file, readable without eyes, and in a real browser."""
 
 import re
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -14,12 +13,11 @@ from autotune.records import TrialRecord
 from autotune.reporting import page
 from autotune.reporting.report import report
 from autotune.reporting.study import studies
-from search_spaces.errors import BadLog, CannotWrite, MissingDependency
+from search_spaces.errors import BadLog, CannotWrite
 from tests.support.journals import EVIL, measurements, run_record, write_journal
 from tests.support.pages import CHROMIUM, NO_CHROMIUM, chromium, misfits, parsed
 from tests.support.recorded import tune_recorded
 
-pytest.importorskip("jinja2")
 FIGURES = ("curve", "race", "roofline", "prediction", "importance", "effects", "space-0", "space-1")
 SECTIONS = ("failures", "winner", "cost", "reuse", "method")
 
@@ -205,13 +203,6 @@ def test_mistakes_are_said_in_a_line(run, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWrite, match="choose another --out"):
         page.write_page(tmp_path / "file" / "report.html", "x")
-
-
-def test_without_jinja2_the_remedy_is_named(run, monkeypatch):
-    found = studies(run)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingDependency, match=r"kernel-autotune\[report\]"):
-        report(found)
 
 
 def luminance(colour):

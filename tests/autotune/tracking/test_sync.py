@@ -75,7 +75,6 @@ def test_a_finished_run_is_all_there_and_a_second_sync_adds_nothing(journal, tmp
 
 
 def test_the_report_is_attached_once_and_anew_when_the_run_went_on(tmp_path):
-    pytest.importorskip("jinja2")
     folder, uri = tmp_path / "run", local_uri(tmp_path)
     for trials in (8, 20):
         tune_recorded(folder, trials, "random")
