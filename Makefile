@@ -1,5 +1,5 @@
 # make run   tunes a matmul on this CPU, installing what it needs first
-# make test  runs all tests
+# make test  runs all tests but those that take minutes
 # make faults  runs those that kill and starve real runs
 # make docs  builds the documentation into site/
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
@@ -12,7 +12,7 @@ run: $(VENV)/core.done
 	$(BIN)/autotune run --op matmul --target llvm
 
 test: $(VENV)/dev.done
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long"
 
 # Kills, starves and fills up real runs; needs the right to mount for some of it.
 faults: $(VENV)/dev.done

@@ -12,9 +12,10 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing import forkserver
+from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess, SpawnProcess
 from pathlib import Path
@@ -23,10 +24,16 @@ from typing import Any, TypeVar
 from autotune.environment import candidates_variables, set_variables
 from autotune.limits import limit_this_process
 from autotune.runner import Died, Failure, Runner
+from search_spaces.errors import CannotWrite
 
 _SERVER = multiprocessing.get_context("forkserver")
 _FRESH = multiprocessing.get_context("spawn")
 _PR_SET_PDEATHSIG = 1
+# Bytes of the name of a temporary folder with which a socket in a folder of it still has a name that can be bound:
+# Linux takes 107, and multiprocessing adds two random names.
+_MOST_BYTES = 70
+# A folder is made there with a name that nobody can foretell.
+_SHORT_FOLDER = "/tmp"
 
 Job = TypeVar("Job")
 
@@ -37,6 +44,21 @@ def preload(modules: Sequence[str]) -> None:
     Takes effect only before the first child starts.
     """
     _SERVER.set_forkserver_preload(["autotune.process", *modules])
+
+
+def _make_sockets_bindable() -> None:
+    """Has multiprocessing make its folder of sockets where their names are short enough, whatever TMPDIR says."""
+    usual = tempfile.gettempdir()
+    if len(os.fsencode(usual)) <= _MOST_BYTES:
+        return
+    tempfile.tempdir = _SHORT_FOLDER
+    try:
+        # Made once and then kept.
+        util.get_temp_dir()
+    except OSError as error:
+        raise CannotWrite(f"TMPDIR is too long for sockets: {usual}", "set it to a shorter one") from error
+    finally:
+        tempfile.tempdir = usual
 
 
 def _serve(
@@ -144,6 +166,7 @@ class Child(Runner[Job]):
         ours, theirs = context.Pipe()
         arguments = (theirs, self._setup, self._arguments, str(self._log), self._fresh, self._variables)
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
+        _make_sockets_bindable()
         with candidates_variables():
             self._process.start()
         theirs.close()

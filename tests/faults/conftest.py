@@ -11,7 +11,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.faults)
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

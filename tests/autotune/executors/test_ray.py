@@ -88,6 +88,8 @@ def test_ray_and_this_machine_give_the_same_records(cluster, tmp_path, monkeypat
     assert {r.device for r in read_journal(tmp_path / "ray") if isinstance(r, DeviceRecord)} == set(cluster.addresses)
 
 
+@pytest.mark.faults
+@pytest.mark.long
 def test_a_node_that_is_lost_and_comes_back_costs_no_trial(cluster, tmp_path):
     slow = cluster.folder / "slow"
     slow.touch()
@@ -121,6 +123,8 @@ def test_the_command_line_tunes_a_kernel_on_the_cluster(cluster, tmp_path):
     assert {t.device for t in trials if t.device} <= set(cluster.addresses)
 
 
+@pytest.mark.faults
+@pytest.mark.long
 def test_a_run_whose_head_is_lost_is_resumed_on_a_new_one(cluster, tmp_path):
     slow = cluster.folder / "slow"
     slow.touch()
