@@ -10,7 +10,7 @@ import contextlib
 import io
 import os
 import shutil
-import tarfile
+import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -88,8 +88,10 @@ class Answered:
 def pack(artifact: Artifact) -> Packed:
     """Reads an artifact's file or folder."""
     path, buffer = Path(artifact.path), io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
-        archive.add(path, path.name)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for file in files:
+            archive.write(file, file.relative_to(path.parent))
     return Packed(replace(artifact, path=path.name), buffer.getvalue())
 
 
@@ -98,8 +100,9 @@ def unpack(packed: Packed, folder: Path) -> Artifact:
     place = folder / packed.artifact.sha256
     if not place.exists():
         part = folder / f"{packed.artifact.sha256}.{os.getpid()}"
-        with tarfile.open(fileobj=io.BytesIO(packed.archive)) as archive:
-            archive.extractall(part, filter="data")
+        # Which leaves nothing outside of the folder, whatever names the archive has.
+        with zipfile.ZipFile(io.BytesIO(packed.archive)) as archive:
+            archive.extractall(part)
         try:
             part.rename(place)
         except OSError:  # another process was first

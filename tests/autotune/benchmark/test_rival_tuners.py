@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from autotune.benchmark.libraries import helion, metaschedule, triton_autotune
+from autotune.devices.cpu import Cpu
 from autotune.generators.triton import GENERATOR
 from search_spaces.hardware import cpu_hardware, cuda_hardware
 from search_spaces.target import Target
@@ -51,8 +52,12 @@ def test_what_metaschedule_finds_is_right(monkeypatch):
     workload = find_operator("matmul").workload("llvm", "float32", M=64, N=64, K=64)
     hardware = cpu_hardware("cpu", 2, 1 << 20, 1e11, {"float32": 1e12})
     task = Task("matmul", workload, Target("llvm", cores=2), hardware)
-    a, b = (np.random.default_rng(i).standard_normal((64, 64), dtype=np.float32) for i in range(2))
-    c = np.full((64, 64), np.nan, np.float32)
+    # Aligned as TVM's kernels assume.
+    device = Cpu()
+    a, b, c = (device.typed(device.raw(spec.bytes), spec) for spec in task.operator.tensors(workload))
+    for seed, array in enumerate((a, b)):
+        array[...] = np.random.default_rng(seed).standard_normal((64, 64), dtype=np.float32)
+    c[...] = np.nan
     (call,) = metaschedule.LIBRARY.calls(task, (a, b), (c,)).values()
     call()
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
