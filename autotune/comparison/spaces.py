@@ -11,8 +11,9 @@ from pathlib import Path
 from autotune.comparison.replay import noisy_seconds
 from autotune.comparison.trace import Floats
 from autotune.journal import journal_path
-from autotune.recordings.finding import find_recordings, read_recording
+from autotune.recordings.finding import FOLDER, find_recordings, read_recording
 from autotune.recordings.recording import Recording
+from autotune.segments import lines
 from search_spaces.errors import AutotuneError
 
 
@@ -31,7 +32,7 @@ class Space:
     digest: str
 
 
-def find_spaces(places: Sequence[str], folder: Path) -> list[Space]:
+def find_spaces(places: Sequence[str], folder: Path = FOLDER) -> list[Space]:
     """The spaces that files, folders, patterns, names or beginnings of names mean; see `find_recordings`.
 
     Args:
@@ -46,9 +47,17 @@ def find_spaces(places: Sequence[str], folder: Path) -> list[Space]:
         name = recording_of(path).name
         if name in spaces:
             raise AutotuneError(f"{path} and {spaces[name].path} are both called {name}", "compare on one of them")
-        file = journal_path(path) if path.is_dir() else path
-        spaces[name] = Space(path, name, hashlib.sha256(file.read_bytes()).hexdigest()[:16])
+        spaces[name] = Space(path, name, _digest(path))
     return list(spaces.values())
+
+
+def _digest(path: Path) -> str:
+    """A hash of a file, or of a run's journal, whether or not it was compacted."""
+    content = (line for _, line in lines(journal_path(path))) if path.is_dir() else (path.read_bytes(),)
+    digest = hashlib.sha256()
+    for part in content:
+        digest.update(part)
+    return digest.hexdigest()[:16]
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,8 @@ from autotune.recordings.replay_table import recording_of_table
 from autotune.recordings.t4 import recording_of_t4
 from search_spaces.errors import BadLog, UnknownName
 
+# Where names of recordings are looked up by default.
+FOLDER = Path("experiments/spaces")
 # A folder's recordings: our own, and tables that others made of theirs.
 _IN_FOLDERS = (f"*{SUFFIX}", "*__*.csv.gz", "*__*.csv")
 
@@ -67,7 +69,7 @@ def _beginning(data: bytes) -> _Beginning:
         return _Beginning()
 
 
-def find_recordings(places: Iterable[str | Path], folder: Path) -> list[Path]:
+def find_recordings(places: Iterable[str | Path], folder: Path = FOLDER) -> list[Path]:
     """The files that `places` mean, each once, in order.
 
     Args:

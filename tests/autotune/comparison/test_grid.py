@@ -5,8 +5,10 @@ import pytest
 from autotune.comparison.grid import FILE, cells_of, finished, run_cells
 from autotune.comparison.source import strategy_hash
 from autotune.comparison.spaces import find_spaces
+from autotune.journal import Journal
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, BadLog, CannotWrite, MissingDependency, UnknownName
+from tests.support.recorded import tune_recorded
 
 DYING = """
 import os
@@ -141,3 +143,19 @@ def test_two_spaces_of_one_name_are_the_users_mistake(folder, tmp_path):
     twin.write_bytes((folder / "bowl__slow.csv.gz").read_bytes())
     with pytest.raises(AutotuneError, match="both called bowl__slow"):
         find_spaces([str(folder), str(twin)], folder)
+
+
+def test_a_run_is_another_space_when_it_went_on_and_the_same_when_it_was_compacted(tmp_path):
+    def digest():
+        (space,) = find_spaces([str(tmp_path / "run")], tmp_path)
+        return space.digest
+
+    tune_recorded(tmp_path / "run", 8, "random")
+    first = digest()
+    with Journal(tmp_path / "run") as journal:
+        journal.compact()
+    assert digest() == first
+    tune_recorded(tmp_path / "run", 12, "random")
+    with Journal(tmp_path / "run") as journal:
+        journal.compact()
+    assert digest() != first
