@@ -7,6 +7,8 @@ program that counts itself last, spares the second launch of that method.
 import triton
 import triton.language as tl
 
+from search_spaces.kernels.split import is_last
+
 # Below every score that float32 can hold by products of finite values: with it, what is masked weighs exactly nothing.
 LOWEST = tl.constexpr(-1.0e38)
 
@@ -62,6 +64,73 @@ def joined(
         sums = sums * kept[:, None] + tl.sum(values * share[:, :, None], 0)
         peak = higher
     return sums, total
+
+
+@triton.jit
+def folded(
+    query,
+    key,
+    value,
+    column,
+    last,
+    peak,
+    total,
+    sums,
+    S: tl.constexpr,
+    T: tl.constexpr,
+    SCALE: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    DOT: tl.constexpr,
+):
+    """Peak, total and sums of the rows with the positions `column` taken in; a row sees none behind its `last`."""
+    scores = scored(query, key, DOT)
+    if S % BLOCK_N != 0 or T > 1:
+        scores = tl.where(column[None, :] <= last[:, None], scores, float("-inf"))
+    higher = tl.maximum(peak, tl.max(scores, 1) * SCALE)
+    weights = tl.exp2(scores * SCALE - higher[:, None])
+    kept = tl.exp2(peak - higher)
+    return higher, total * kept + tl.sum(weights, 1), sums * kept[:, None] + weighted(weights, value, DOT)
+
+
+@triton.jit
+def finish(
+    o,
+    partial,
+    counters,
+    pieces,
+    piece,
+    group,
+    unit,
+    start,
+    peak,
+    total,
+    sums,
+    ROWS: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    VECTOR: tl.constexpr,
+    JOIN: tl.constexpr,
+):
+    """Stores rows from `start` on of a head group's `o`: of one piece at once, of several by the last to come."""
+    row = start + tl.arange(0, BLOCK_M)
+    feature = tl.max_contiguous(tl.arange(0, BLOCK_D), VECTOR)
+    there = (row < ROWS)[:, None] & (feature < D)[None, :]
+    mine = pieces == 1
+    if pieces > 1:
+        partial += group.to(tl.int64) * pieces * (ROWS * (D + 2))
+        peaks = partial + pieces * (ROWS * D)
+        totals = peaks + pieces * ROWS
+        place = piece * ROWS + row
+        tl.store(partial + place[:, None] * D + feature[None, :], sums, mask=there)
+        tl.store(peaks + place, peak, mask=row < ROWS)
+        tl.store(totals + place, total, mask=row < ROWS)
+        mine = is_last(counters, unit, pieces)
+        if mine:
+            sums, total = joined(partial, peaks, totals, pieces, ROWS, BLOCK_M, D, BLOCK_D, JOIN, start)
+    if mine:
+        out = (sums / total[:, None]).to(o.dtype.element_ty)
+        tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
 
 
 @triton.jit
@@ -121,31 +190,23 @@ def decode(
             inside = (column < S)[:, None] & (feature < D)[None, :]
             key = tl.load(k + at, mask=inside, other=0.0)
             value = tl.load(v + at, mask=inside, other=0.0)
-        scores = scored(query, key, DOT)
-        if S % BLOCK_N != 0 or T > 1:
-            scores = tl.where(column[None, :] <= last[:, None], scores, float("-inf"))
-        higher = tl.maximum(peak, tl.max(scores, 1) * SCALE)
-        weights = tl.exp2(scores * SCALE - higher[:, None])
-        kept = tl.exp2(peak - higher)
-        total = total * kept + tl.sum(weights, 1)
-        sums = sums * kept[:, None] + weighted(weights, value, DOT)
-        peak = higher
-    if pieces > 1:
-        partial += group.to(tl.int64) * pieces * (ROWS * (D + 2))
-        peaks = partial + pieces * (ROWS * D)
-        totals = peaks + pieces * ROWS
-        mine = piece * ROWS + row
-        tl.store(partial + mine[:, None] * D + feature[None, :], sums, mask=there)
-        tl.store(peaks + mine, peak, mask=row < ROWS)
-        tl.store(totals + mine, total, mask=row < ROWS)
-        # Every thread's stores come before the count.
-        tl.debug_barrier()
-        before = tl.atomic_add(counters + unit, 1, sem="acq_rel", scope="gpu")
-        if before == pieces - 1:
-            sums, total = joined(partial, peaks, totals, pieces, ROWS, BLOCK_M, D, BLOCK_D, JOIN, start)
-            out = (sums / total[:, None]).to(o.dtype.element_ty)
-            tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
-            tl.store(counters + unit, 0)
-    else:
-        out = (sums / total[:, None]).to(o.dtype.element_ty)
-        tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
+        peak, total, sums = folded(query, key, value, column, last, peak, total, sums, S, T, SCALE, BLOCK_N, DOT)
+    finish(
+        o,
+        partial,
+        counters,
+        pieces,
+        piece,
+        group,
+        unit,
+        start,
+        peak,
+        total,
+        sums,
+        ROWS,
+        D,
+        BLOCK_M,
+        BLOCK_D,
+        VECTOR,
+        JOIN,
+    )

@@ -3,8 +3,7 @@
 import triton
 import triton.language as tl
 
-from search_spaces.kernels.attention_decode import LOWEST, joined, scored, weighted
-from search_spaces.kernels.split import is_last
+from search_spaces.kernels.attention_decode import LOWEST, finish, folded
 
 
 @triton.jit
@@ -71,27 +70,23 @@ def decode(
             inside = (column < S)[:, None] & (feature < D)[None, :]
             key = tl.load(k + at, mask=inside, other=0.0)
             value = tl.load(v + at, mask=inside, other=0.0)
-        scores = scored(query, key, DOT)
-        if S % BLOCK_N != 0 or T > 1:
-            scores = tl.where(column[None, :] <= last[:, None], scores, float("-inf"))
-        higher = tl.maximum(peak, tl.max(scores, 1) * SCALE)
-        weights = tl.exp2(scores * SCALE - higher[:, None])
-        kept = tl.exp2(peak - higher)
-        total = total * kept + tl.sum(weights, 1)
-        sums = sums * kept[:, None] + weighted(weights, value, DOT)
-        peak = higher
-    mine = pieces == 1
-    if pieces > 1:
-        partial += group.to(tl.int64) * pieces * (ROWS * (D + 2))
-        peaks = partial + pieces * (ROWS * D)
-        totals = peaks + pieces * ROWS
-        place = piece * ROWS + row
-        tl.store(partial + place[:, None] * D + feature[None, :], sums, mask=there)
-        tl.store(peaks + place, peak, mask=row < ROWS)
-        tl.store(totals + place, total, mask=row < ROWS)
-        mine = is_last(counters, unit, pieces)
-        if mine:
-            sums, total = joined(partial, peaks, totals, pieces, ROWS, BLOCK_M, D, BLOCK_D, JOIN, start)
-    if mine:
-        out = (sums / total[:, None]).to(o.dtype.element_ty)
-        tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
+        peak, total, sums = folded(query, key, value, column, last, peak, total, sums, S, T, SCALE, BLOCK_N, DOT)
+    finish(
+        o,
+        partial,
+        counters,
+        pieces,
+        piece,
+        group,
+        unit,
+        start,
+        peak,
+        total,
+        sums,
+        ROWS,
+        D,
+        BLOCK_M,
+        BLOCK_D,
+        VECTOR,
+        JOIN,
+    )

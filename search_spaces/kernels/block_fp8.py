@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from search_spaces.kernels.matmul import tile_of
+
 
 @triton.jit
 def tiled(
@@ -24,12 +26,7 @@ def tiled(
     TILES_M: tl.constexpr = triton.cdiv(M, BLOCK_M)
     TILES_N: tl.constexpr = triton.cdiv(N, BLOCK_N)
     SCALES: tl.constexpr = triton.cdiv(K, SCALED)
-    index = tl.program_id(0)
-    band = index // (GROUP * TILES_N)
-    height = tl.minimum(TILES_M - band * GROUP, GROUP)
-    rest = index % (GROUP * TILES_N)
-    tile_m = band * GROUP + rest % height
-    tile_n = rest // height
+    tile_m, tile_n = tile_of(tl.program_id(0), GROUP, 0, TILES_M, TILES_N)
 
     rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)

@@ -5,7 +5,7 @@ import triton.language as tl
 
 from search_spaces.kernels.epilogue import activated
 from search_spaces.kernels.matmul import tile_of
-from search_spaces.kernels.split import is_last, place
+from search_spaces.kernels.split import is_last, place, summed
 
 # Added to a float32 of less than half as much, this leaves no bits behind the point: the sum is rounded, ties to even.
 ROUNDING = tl.constexpr(12582912.0)
@@ -173,9 +173,7 @@ def split(
         tl.store(place(partial, tile * SPLIT + piece, ROWS, COLUMNS), sums)
         mine = is_last(counters, tile, SPLIT)
         if mine:
-            sums = tl.zeros((ROWS, COLUMNS), tl.int32)
-            for other in range(SPLIT):
-                sums += tl.load(place(partial, tile * SPLIT + other, ROWS, COLUMNS), cache_modifier=".cg")
+            sums = summed(partial, tile, SPLIT, ROWS, COLUMNS)
     if mine:
         finished = tl.trans(sums) if SWAPPED else sums
         finish(c, bias, column_scale, finished, largest, row, column, M, N, STORE_VECTOR, BIAS, ACTIVATION)

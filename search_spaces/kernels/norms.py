@@ -7,6 +7,8 @@ is never touched.
 import triton
 import triton.language as tl
 
+from search_spaces.kernels.shares import share_of
+
 
 @triton.jit
 def read(x, at, inside, MASKED: tl.constexpr, EVICTION: tl.constexpr):
@@ -133,12 +135,7 @@ def looped(
     Where weight and bias are not `KEPT` in registers, every block of rows reads them from the cache again.
     """
     BLOCKS: tl.constexpr = triton.cdiv(M, ROWS)
-    programs = tl.num_programs(0)
-    pid = tl.program_id(0)
-    share = tl.cdiv(BLOCKS, programs)
-    first = tl.where(chunked != 0, pid * share, pid)
-    last = tl.where(chunked != 0, tl.minimum(pid * share + share, BLOCKS), BLOCKS)
-    step = tl.where(chunked != 0, 1, programs)
+    first, last, step = share_of(BLOCKS, chunked)
     column = tl.max_contiguous(tl.arange(0, BLOCK_N), VECTOR)[None, :]
     kept_weight = operand(w, column, N, N != BLOCK_N) if KEPT else 0.0
     kept_bias = operand(b, column, N, N != BLOCK_N) if KEPT and CENTRED else 0.0

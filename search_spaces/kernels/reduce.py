@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from search_spaces.kernels.shares import share_of
 from search_spaces.kernels.split import is_last
 
 
@@ -85,12 +86,7 @@ def looped(
 ):
     """A fixed number of programs share the rows: interleaved, or each a chunk of its own where `chunked` is 1."""
     BLOCKS: tl.constexpr = triton.cdiv(M, ROWS)
-    programs = tl.num_programs(0)
-    pid = tl.program_id(0)
-    share = tl.cdiv(BLOCKS, programs)
-    first = tl.where(chunked != 0, pid * share, pid)
-    last = tl.where(chunked != 0, tl.minimum(pid * share + share, BLOCKS), BLOCKS)
-    step = tl.where(chunked != 0, 1, programs)
+    first, last, step = share_of(BLOCKS, chunked)
     for block in tl.range(first, last, step, num_stages=STAGES):
         whole(x, y, block, M, N, ROWS, BLOCK_N, VECTOR, MAXIMUM, EVICTION)
 

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from search_spaces.kernels.shares import share_of
+
 LOG2E = tl.constexpr(1.4426950408889634)
 
 
@@ -74,12 +76,7 @@ def looped(
 ):
     """A fixed number of programs share the rows: interleaved, or each a chunk of its own where `chunked` is 1."""
     BLOCKS: tl.constexpr = triton.cdiv(M, ROWS)
-    programs = tl.num_programs(0)
-    pid = tl.program_id(0)
-    share = tl.cdiv(BLOCKS, programs)
-    first = tl.where(chunked != 0, pid * share, pid)
-    last = tl.where(chunked != 0, tl.minimum(pid * share + share, BLOCKS), BLOCKS)
-    step = tl.where(chunked != 0, 1, programs)
+    first, last, step = share_of(BLOCKS, chunked)
     for block in tl.range(first, last, step, num_stages=STAGES):
         normalise(x, y, block, M, N, ROWS, BLOCK_N, VECTOR)
 

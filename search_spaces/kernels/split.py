@@ -31,6 +31,15 @@ def place(partial, slot, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 @triton.jit
+def summed(partial, tile, SPLIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """All pieces of a tile, in the order of K."""
+    sums = tl.zeros((ROWS, COLUMNS), partial.dtype.element_ty)
+    for other in range(SPLIT):
+        sums += tl.load(place(partial, tile * SPLIT + other, ROWS, COLUMNS), cache_modifier=".cg")
+    return sums
+
+
+@triton.jit
 def split(
     a,
     b,
@@ -88,9 +97,7 @@ def split(
         tl.store(place(partial, tile * SPLIT + piece, ROWS, COLUMNS), sums)
         mine = is_last(counters, tile, SPLIT)
         if mine:
-            sums = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-            for other in range(SPLIT):
-                sums += tl.load(place(partial, tile * SPLIT + other, ROWS, COLUMNS), cache_modifier=".cg")
+            sums = summed(partial, tile, SPLIT, ROWS, COLUMNS)
     if mine:
         finished = tl.trans(sums) if SWAPPED else sums
         finish(

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from search_spaces.kernels.matmul import finish, tile_of
-from search_spaces.kernels.split import is_last, place
+from search_spaces.kernels.split import is_last, place, summed
 
 # Floats with these bits, a power of two each, count by ones in their lowest bits: what is put there is added to them.
 HALF_BITS, HALF_BASE = tl.constexpr(0x6400), tl.constexpr(1024.0)
@@ -124,9 +124,7 @@ def split(
         tl.store(place(partial, tile * SPLIT + piece, ROWS, COLUMNS), sums)
         mine = is_last(counters, tile, SPLIT)
         if mine:
-            sums = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-            for other in range(SPLIT):
-                sums += tl.load(place(partial, tile * SPLIT + other, ROWS, COLUMNS), cache_modifier=".cg")
+            sums = summed(partial, tile, SPLIT, ROWS, COLUMNS)
     if mine:
         finished = tl.trans(sums) if SWAPPED else sums
         finish(
