@@ -131,7 +131,7 @@ class SketchSpace:
         return self.descend(given, lambda knob, _: (knob.values[i] for i in rng.permutation(len(knob.values))))
 
     @cached_property
-    def _before(self) -> tuple[frozenset[int], ...]:
+    def before(self) -> tuple[frozenset[int], ...]:
         """For each knob the earlier ones on which it depends what is legal."""
         named = [{self.position[name] for c in due for name in c.knobs} for due in self._due]
         return tuple(frozenset(places - {depth}) for depth, places in enumerate(named))
@@ -154,7 +154,7 @@ class SketchSpace:
         culprits: list[set[int]] = []
         while (depth := decided + len(tried)) < len(self.knobs):
             tried.append(iter(order(self.knobs[depth], values)))
-            culprits.append(set(self._before[depth]))
+            culprits.append(set(self.before[depth]))
             while not self._advance(values, decided + len(tried) - 1, tried[-1]):
                 blamed = culprits[-1]
                 back = max(blamed, default=-1) - decided

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from search_spaces.errors import InvalidWorkload
-from search_spaces.operator import Axis, Cost, Launch, Operator, TensorSpec, Workload
+from search_spaces.head_groups import HeadGroups
+from search_spaces.operator import Axis, Cost, Launch, TensorSpec, Workload
 
 
-class Attention(Operator):
+class Attention(HeadGroups):
     """Scaled dot-product attention over Q[B,H,S,D] and K, V[B,G,S,D]."""
 
     name = "attention"
@@ -30,20 +30,6 @@ class Attention(Operator):
         if kind == "llvm":
             return {"B": 1, "H": 4, "G": 4, "S": 256, "D": 64, "causal": 0, "dtype": "float32"}
         return {"B": 4, "H": 32, "G": 32, "S": 4096, "D": 128, "causal": 1, "dtype": "float16"}
-
-    def check(self, workload: Workload) -> None:
-        """Heads must group evenly."""
-        if workload["H"] % workload["G"]:
-            raise InvalidWorkload(
-                f"attention: H={workload['H']} query heads do not divide into G={workload['G']} key/value heads",
-                "choose G as a divisor of H (G=H for plain multi-head attention)",
-            )
-
-    def workload(self, kind: str = "cuda", dtype: str | None = None, **axes: int) -> Workload:
-        """As for every operator; G follows H where only H is given."""
-        if "H" in axes:
-            axes.setdefault("G", axes["H"])
-        return super().workload(kind, dtype, **axes)
 
     def reach(self, workload: Workload) -> int | None:
         """How many positions one sees, itself the last of them; None where it sees all, S where all before it."""
@@ -85,10 +71,6 @@ class Attention(Operator):
                 e = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
                 out[b, h] = xp.matmul(e, v[b, h // group]) / xp.sum(e, axis=-1, keepdims=True)
         return (out,)
-
-    def reduction_length(self, workload: Workload) -> int:
-        """S: the longest sum, over the weighted values."""
-        return workload["S"]
 
     def compute(self, workload: Workload, te: Any, topi: Any) -> tuple[Any, ...]:
         """Scores, softmax and weighted values as separate stages, in float32 between them."""

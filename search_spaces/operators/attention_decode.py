@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from search_spaces.errors import InvalidWorkload
-from search_spaces.operator import Axis, Cost, Launch, Operator, TensorSpec, Workload
+from search_spaces.head_groups import HeadGroups
+from search_spaces.operator import Axis, Cost, Launch, TensorSpec, Workload
 
 
-class AttentionDecode(Operator):
+class AttentionDecode(HeadGroups):
     """Attention of T tokens, the last of S, over K, V[B,G,S,D]; query heads H share key/value heads G."""
 
     name = "attention_decode"
     summary = "O[B,H,T,D] = softmax(Q K^T / sqrt(D)) V, the T newest tokens over a cache of S"
-    axes = (
+    axes: tuple[Axis, ...] = (
         Axis("B", "batch"),
         Axis("H", "query heads"),
         Axis("G", "key/value heads, a divisor of H"),
@@ -33,22 +34,12 @@ class AttentionDecode(Operator):
 
     def check(self, workload: Workload) -> None:
         """Heads must group evenly, and new tokens be part of the cache."""
-        if workload["H"] % workload["G"]:
-            raise InvalidWorkload(
-                f"attention_decode: H={workload['H']} query heads do not divide into G={workload['G']} key/value heads",
-                "choose G as a divisor of H (G=H for plain multi-head attention)",
-            )
+        super().check(workload)
         if workload["T"] > workload["S"]:
             raise InvalidWorkload(
-                f"attention_decode: T={workload['T']} new tokens are more than the S={workload['S']} of the cache",
+                f"{self.name}: T={workload['T']} new tokens are more than the S={workload['S']} of the cache",
                 "S counts the new tokens too",
             )
-
-    def workload(self, kind: str = "cuda", dtype: str | None = None, **axes: int) -> Workload:
-        """As for every operator; G follows H where only H is given."""
-        if "H" in axes:
-            axes.setdefault("G", axes["H"])
-        return super().workload(kind, dtype, **axes)
 
     def tensors(self, workload: Workload) -> tuple[TensorSpec, ...]:
         """Q, K, V and O."""
@@ -80,16 +71,18 @@ class AttentionDecode(Operator):
                 out[b, h] = xp.matmul(e, v[b, h // group]) / xp.sum(e, axis=-1, keepdims=True)
         return (out,)
 
-    def reduction_length(self, workload: Workload) -> int:
-        """S: the longest sum, over the weighted values."""
-        return workload["S"]
+    def position(self, workload: Workload, given: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+        """Where the placeholders K and V have an element of sequence n, query head m, position j and feature e."""
+        group = workload["H"] // workload["G"]
+        return lambda n, m, j, e: (n, m // group, j, e)
 
     def compute(self, workload: Workload, te: Any, topi: Any) -> tuple[Any, ...]:
         """Scores, softmax and weighted values as separate stages, in float32 between them."""
-        b, h, g, s, t, d = workload.values
-        group, dtype = h // g, workload.dtype
-        q = te.placeholder((b, h, t, d), dtype, name="Q")
-        k, v = (te.placeholder((b, g, s, d), dtype, name=name) for name in "KV")
+        b, h, s, t, d = (workload[axis] for axis in "BHSTD")
+        dtype = workload.dtype
+        given = tuple(te.placeholder(x.shape, x.dtype, name=x.name) for x in self.tensors(workload) if not x.output)
+        q, k, v = given[:3]
+        position = self.position(workload, given)
         r, c = te.reduce_axis((0, d), name="r"), te.reduce_axis((0, s), name="c")
         scale = 1.0 / math.sqrt(d)
 
@@ -98,7 +91,7 @@ class AttentionDecode(Operator):
 
         scores = te.compute(
             (b, h, t, s),
-            lambda n, m, i, j: te.sum(wide(q[n, m, i, r]) * wide(k[n, m // group, j, r]), axis=r),
+            lambda n, m, i, j: te.sum(wide(q[n, m, i, r]) * wide(k[position(n, m, j, r)]), axis=r),
             name="scores",
         )
         masked = te.compute(
@@ -109,33 +102,38 @@ class AttentionDecode(Operator):
         weights = topi.nn.softmax(masked, axis=-1)
         out = te.compute(
             (b, h, t, d),
-            lambda n, m, i, e: te.sum(weights[n, m, i, c] * wide(v[n, m // group, c, e]), axis=c),
+            lambda n, m, i, e: te.sum(weights[n, m, i, c] * wide(v[position(n, m, c, e)]), axis=c),
             name="O" if dtype == "float32" else "O_wide",
         )
         if dtype != "float32":
             summed = out
             out = te.compute((b, h, t, d), lambda n, m, i, e: summed[n, m, i, e].astype(dtype), name="O")
-        return q, k, v, out
+        return *given, out
+
+    def gathered(self, workload: Workload, inputs: Sequence[Any]) -> tuple[Any, Any]:
+        """Keys and values of numpy, shape (B, G, S, D)."""
+        return inputs[1], inputs[2]
 
     def numpy_library(
         self, workload: Workload, np: Any, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> Mapping[str, Launch]:
         """Two batched products, the heads of a group together, with the softmax between them."""
-        q, k, v = inputs
-        b, h, g, s, t, d = workload.values
+        q = inputs[0]
+        b, h, g, s, t, d = (workload[axis] for axis in "BHGSTD")
         rows = (b, g, h // g * t)
         scale = np.float32(1.0 / math.sqrt(d))
         mask = np.triu(np.full((t, s), -np.inf, dtype=np.float32), k=s - t + 1)
 
-        def attention_decode() -> None:
-            scores = np.matmul(q.reshape(*rows, d), k.swapaxes(-1, -2)) * scale
+        def attend() -> None:
+            keys, values = self.gathered(workload, inputs)
+            scores = np.matmul(q.reshape(*rows, d), keys.swapaxes(-1, -2)) * scale
             scores = scores.reshape(b, h, t, s) + mask
             scores -= scores.max(axis=-1, keepdims=True)
             np.exp(scores, out=scores)
             scores /= scores.sum(axis=-1, keepdims=True)
-            np.matmul(scores.reshape(*rows, s), v, out=outputs[0].reshape(*rows, d))
+            np.matmul(scores.reshape(*rows, s), values, out=outputs[0].reshape(*rows, d))
 
-        return {"numpy": attention_decode}
+        return {"numpy": attend}
 
     def torch_library(
         self, workload: Workload, torch: Any, inputs: Sequence[Any], outputs: Sequence[Any]

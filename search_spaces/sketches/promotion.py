@@ -64,16 +64,30 @@ def promotion_constraints(
         return (Constraint(f"runs where {reason}", knobs, lambda *values: not on_wgmma(*values)),)
     return (
         Constraint("promotes sums after more terms than a step has", ("block_k", NAME), lambda bk, terms: terms <= bk),
-        Constraint(
-            f"leaves sums of more than {LONGEST} terms to wgmma, which adds with about 14 bits",
-            (*knobs, NAME),
-            lambda *values: values[-1] > 0 or task.workload["K"] <= LONGEST or not on_wgmma(*values[:-1]),
-        ),
+        long_sums_leave(task, knobs, on_wgmma),
         Constraint(
             "promotes sums that no wgmma makes",
             (*knobs, NAME),
             lambda *values: values[-1] == 0 or on_wgmma(*values[:-1]),
         ),
+    )
+
+
+def long_sums_leave(
+    task: Task, knobs: tuple[str, ...] = (), on_wgmma: Callable[..., bool] = lambda *_: True
+) -> Constraint:
+    """No sums of more terms than are precise enough that never leave the tensor cores.
+
+    Args:
+        task: The task.
+        knobs: Those that `on_wgmma` takes.
+        on_wgmma: Whether the sums are wgmma's.
+    """
+    short = task.workload["K"] <= LONGEST
+    return Constraint(
+        f"leaves sums of more than {LONGEST} terms to wgmma, which adds with about 14 bits",
+        (*knobs, NAME),
+        lambda *values: values[-1] > 0 or short or not on_wgmma(*values[:-1]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from search_spaces.sketches.promotion import LONGEST, NAME, promoted_terms
+from search_spaces.sketches.promotion import LONGEST, NAME, long_sums_leave, promoted_terms
 from search_spaces.sketches.triton.matmul_warpgroups import MOST_SUMS, MULTIPLYING, MatmulWarpgroups
 from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
@@ -43,11 +43,7 @@ class Fp8LinearWarpgroups(MatmulWarpgroups):
                 ("block_k", NAME),
                 lambda bk, terms: terms == 0 or bk <= terms < k,
             ),
-            Constraint(
-                f"leaves sums of more than {LONGEST} terms to wgmma, which adds with about 14 bits",
-                (NAME,),
-                lambda terms: terms > 0 or k <= LONGEST,
-            ),
+            long_sums_leave(task),
         )
 
     def preferred(self, task: Task) -> dict[str, Value]:
