@@ -8,10 +8,9 @@ from pathlib import Path
 from autotune.devices.base import Device, DeviceInfo
 from autotune.devices.cpu import cpu_info
 from autotune.process import Child
-from autotune.runner import Died
+from autotune.runner import started
 from autotune.worker import DEVICES, Identify
 from search_spaces import registry
-from search_spaces.errors import NoDevice
 
 _SECONDS = 300.0
 
@@ -38,13 +37,11 @@ def asked(kind: str, folder: Path) -> DeviceInfo:
     child: Child[Identify] = Child(_setup, (kind,), folder / "device.log", fresh=True)
     try:
         child.send(Identify(), _SECONDS)
-        answer = child.answer()
-    except (TimeoutError, Died) as error:
-        raise NoDevice(f"the device did not start: {error or 'time-out'}", "run 'autotune doctor'") from error
+        remedy = "run 'autotune doctor'"
+        answer = started(child, "the device did not start", remedy, remedy)
     finally:
         child.kill()
-    if not isinstance(answer, DeviceInfo):
-        raise NoDevice(f"the device did not start: {answer.summary}", "run 'autotune doctor'")
+    assert isinstance(answer, DeviceInfo)
     return answer
 
 

@@ -8,7 +8,7 @@ from autotune.builders import Built
 from autotune.executors.base import Seat
 from autotune.generators.base import Artifact
 from autotune.measurement import Measurement, Phases, Status
-from autotune.runner import Died, Failure, Lost
+from autotune.runner import Died, Failure, Lost, started
 from autotune.worker import Identified, Identify, Measure, Measured, Prepare
 from search_spaces.errors import NoDevice
 from search_spaces.space import Schedule
@@ -96,12 +96,9 @@ class DeviceWorker:
 
     def _started(self) -> object:
         """The answer of a process that starts."""
-        try:
-            answer: object = self.runner.answer()
-        except (TimeoutError, Died) as error:
-            raise NoDevice(f"the device worker did not start: {error or 'time-out'}", "see worker.log") from error
-        if isinstance(answer, Failure):
-            raise NoDevice(f"the device worker did not start: {answer.summary}", "run 'autotune doctor'")
+        answer: object = started(
+            self.runner, "the device worker did not start", "see worker.log", "run 'autotune doctor'"
+        )
         return answer
 
     def measure(self, built: Built, limit: float) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import logging
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +15,15 @@ import msgspec
 
 from autotune.exporters.base import Exporter, ExportFault
 from autotune.recall import Winner
-from search_spaces.installed_text import source_file
+from search_spaces.installed_text import function_of, source_file
+from search_spaces.operators.block_fp8_matmul import BLOCK
 from search_spaces.schedule import Schedule
 from search_spaces.sketches.block_fp8 import EngineBlockFp8, engine_tile
 
 Row = dict[str, int]
+# In the folder of the engine's file that reads it.
+CONFIGS = "configs"
+_LOOK_UP = "get_w8a8_block_fp8_configs"
 
 
 class EngineExporter(Exporter):
@@ -26,9 +34,11 @@ class EngineExporter(Exporter):
 
     Class attributes:
         sketches: Sketches of the engine's kernels.
+        separator: Between the numbers of a block in a file's name.
     """
 
     sketches: tuple[EngineBlockFp8, ...]
+    separator: str
 
     def missing(self) -> str | None:
         """The engine's text, without which nothing can be read again; its dependencies need not be there."""
@@ -89,9 +99,31 @@ class EngineExporter(Exporter):
         """What the engine's user must know of every export."""
 
     @abstractmethod
-    def place(self, winner: Winner) -> Path:
-        """The file of a winner in the export, as the engine will ask for it."""
+    def device_name(self, winner: Winner) -> str:
+        """The winner's device as the engine writes it in a file's name."""
 
     @abstractmethod
+    def names(self, winner: Winner) -> Mapping[str, Any]:
+        """What the engine's function refers to beside the standard library, as if the winner's device were here."""
+
+    def place(self, winner: Winner) -> Path:
+        """The file of a winner in the export; the weight's shape, the device and the block are in the name."""
+        n, k = winner.task.workload["N"], winner.task.workload["K"]
+        block = self.separator.join([str(BLOCK)] * 2)
+        named = f"N={n},K={k},device_name={self.device_name(winner)},dtype=fp8_w8a8,block_shape=[{block}].json"
+        return Path(CONFIGS, named)
+
     def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
-        """What the engine's function finds for a winner's problem on its device, whether or not that is here."""
+        """What the installed engine's function finds for a winner's problem, the export in its package's place."""
+        (kernel,) = self.sketches
+        names = {
+            # It looks for files beside its own.
+            "__file__": str(folder.resolve() / Path(kernel.file).name),
+            "logger": logging.getLogger(__name__),
+            **{"functools": functools, "json": json, "os": os, "Any": Any},
+            **self.names(winner),
+        }
+        function = function_of(kernel.package, kernel.file, (_LOOK_UP,), names)
+        shape = winner.task.workload["N"], winner.task.workload["K"]
+        found: Mapping[int, Mapping[str, Any]] | None = function(*shape, BLOCK, BLOCK)
+        return found

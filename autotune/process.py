@@ -154,7 +154,8 @@ class Child(Runner[Job]):
         """Whether the child runs."""
         return self._process is not None and self._process.is_alive()
 
-    def _submit(self, job: Job) -> None:
+    def _submit(self, job: Job, seconds: float) -> None:
+        del seconds  # kept by this process
         if not self.alive:
             self._start()
         with contextlib.suppress(BrokenPipeError):  # a child that died in set-up: `receive` tells

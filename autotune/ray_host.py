@@ -55,7 +55,7 @@ class Luggage:
 
 @dataclass(frozen=True)
 class Packed:
-    """A built schedule that travels: the artifact, and its file or folder as a tar archive."""
+    """A built schedule that travels: the artifact, and its file or folder as a zip archive."""
 
     artifact: Artifact
     archive: bytes

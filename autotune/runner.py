@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from autotune.clock import awake
+from search_spaces.errors import NoDevice
 
 Job = TypeVar("Job")
 
@@ -54,14 +55,14 @@ class Runner(ABC, Generic[Job]):
     def send(self, job: Job, seconds: float) -> None:
         """Gives it a job that it must answer within `seconds`; it is started first where it is not alive."""
         assert self.job is None, "one job at a time"
-        self._submit(job)
+        self._submit(job, seconds)
         self.job = job
         self.sent = awake()
         self._deadline = self.sent + seconds
 
     @abstractmethod
-    def _submit(self, job: Job) -> None:
-        """Starts the answering of `job`."""
+    def _submit(self, job: Job, seconds: float) -> None:
+        """Starts the answering of `job`, which must not take longer."""
 
     def remaining(self) -> float:
         """Seconds until the deadline of the job; inf where the runner itself keeps it."""
@@ -90,3 +91,24 @@ class Runner(ABC, Generic[Job]):
     @abstractmethod
     def kill(self) -> None:
         """Ends it at once; harmless where it is not alive."""
+
+
+def started(runner: Runner[Any], trouble: str, unanswered: str, failed: str) -> Any:
+    """The answer to the first job of a runner, which starts with it.
+
+    Args:
+        runner: Was sent the job.
+        trouble: What it means if there is no answer, for the message.
+        unanswered: The remedy where it ended or took too long.
+        failed: The remedy where it raised.
+
+    Raises:
+        NoDevice: It gave none.
+    """
+    try:
+        answer = runner.answer()
+    except (TimeoutError, Died) as error:
+        raise NoDevice(f"{trouble}: {error or 'time-out'}", unanswered) from error
+    if isinstance(answer, Failure):
+        raise NoDevice(f"{trouble}: {answer.summary}", failed)
+    return answer

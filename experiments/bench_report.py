@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from autotune.benchmark.plot import write_plot
-from autotune.benchmark.report import as_json, as_markdown
+from autotune.benchmark.report import write_report
 from autotune.benchmark.result import CaseResult
 from autotune.benchmark.suite import cases, load_suite, shipped
 
@@ -26,16 +25,12 @@ def main() -> None:
         for path in folder.rglob("cases/*.json")
     ]
     newest = {r.asked.case.title: r for r in sorted(found, key=lambda r: r.date)}
-    out.mkdir(parents=True, exist_ok=True)
     for suite in map(load_suite, shipped()):
         known = [newest[case.title] for case in cases(suite) if case.title in newest]
         if not known:
             continue
         print(f"{suite.name}: {len(known)} of {len(list(cases(suite)))} workloads")
-        of = {suite.name: known}
-        (out / f"{suite.name}.md").write_text(as_markdown(of, [suite]))
-        (out / f"{suite.name}.json").write_text(as_json(of, [suite], {}) + "\n")
-        write_plot(of, [suite], out / f"{suite.name}.svg")
+        write_report(out, suite.name, {suite.name: known}, [suite], {}, print)
 
 
 if __name__ == "__main__":

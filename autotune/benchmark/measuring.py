@@ -20,7 +20,7 @@ from autotune.measurement import Policy
 from autotune.process import Child
 from autotune.race import ratio
 from autotune.records import Roof
-from autotune.runner import Died, Failure
+from autotune.runner import Died, Failure, started
 from autotune.scratch import scratch_folder
 from autotune.task_options import TaskOptions, make_task, on_device, require_device
 from autotune.toolchain import tool_versions
@@ -230,12 +230,8 @@ class Arena:
             NoDevice: The device does not start, or another tuner keeps it.
         """
         self._child.send(Identify(), _START_SECONDS)
-        try:
-            answer = self._child.answer()
-        except (TimeoutError, Died) as error:
-            raise NoDevice(f"the device did not start: {error or 'time-out'}", "run 'autotune doctor'") from error
-        if isinstance(answer, Failure):
-            raise NoDevice(f"the device did not start: {answer.summary}", "run 'autotune doctor'")
+        remedy = "run 'autotune doctor'"
+        answer = started(self._child, "the device did not start", remedy, remedy)
         assert isinstance(answer, Identified)
         queue = Queue(self._terms.settings.wait, self._terms.say)
         self._held.enter_context(device_lock(answer.info, answer.uuid, queue))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 
+from autotune.benchmark.plot import write_plot
 from autotune.benchmark.result import SCHEMA, CaseResult, Standing, standings
 from autotune.benchmark.suite import Suite
 from autotune.clock import now
 from autotune.display import duration, pretty_json, titled
 from autotune.environment import read_environment
 from autotune.records import Ratio
+from search_spaces.errors import CannotWrite, MissingDependency
 
 HEADERS = (
     "workload",
@@ -28,6 +31,41 @@ HEADERS = (
     "tuned is faster by",
     "search",
 )
+
+
+def write_report(
+    folder: Path,
+    stem: str,
+    results_of: Mapping[str, Sequence[CaseResult]],
+    suites: Sequence[Suite],
+    absent: Mapping[str, str],
+    say: Callable[[str], object],
+) -> list[Path]:
+    """Writes the report as markdown, JSON and, where matplotlib is here, a picture.
+
+    Args:
+        folder: Made if it is not there.
+        stem: Of the files' names.
+        results_of: Suite name -> its results.
+        suites: Those reported.
+        absent: Libraries that are not here, and why.
+        say: Told in a line if there is no picture.
+
+    Raises:
+        CannotWrite: The folder cannot be written.
+    """
+    written = [folder / f"{stem}.md", folder / f"{stem}.json"]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written[0].write_text(as_markdown(results_of, suites))
+        written[1].write_text(as_json(results_of, suites, absent) + "\n")
+    except OSError as error:
+        raise CannotWrite(f"{folder} cannot be written ({error.strerror})", "choose another --out") from error
+    try:
+        written.append(write_plot(results_of, suites, folder / f"{stem}.svg"))
+    except MissingDependency as error:
+        say(f"no picture: {error}")
+    return written
 
 
 def as_markdown(results_of: Mapping[str, Sequence[CaseResult]], suites: Sequence[Suite]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from rich.table import Table
 
 from autotune.benchmark.contest import library_names
 from autotune.benchmark.measuring import Stopped, Terms, measured
-from autotune.benchmark.plot import write_plot
-from autotune.benchmark.report import as_json, as_markdown, in_a_line, print_report
+from autotune.benchmark.report import as_json, in_a_line, print_report, write_report
 from autotune.benchmark.result import CaseResult, Results, standings
 from autotune.benchmark.suite import Suite, cases, load_suite, shipped, suites_for
 from autotune.clock import now
@@ -26,7 +26,7 @@ from autotune.measurement import Policy
 from autotune.run_folder import ROOT
 from autotune.tune import STRATEGIES, Settings
 from search_spaces import registry
-from search_spaces.errors import CannotWrite, ExitCode, MissingDependency
+from search_spaces.errors import ExitCode
 from search_spaces.target import parse_target
 
 _SECONDS = 60.0
@@ -131,7 +131,7 @@ def _bench(options: BenchOptions) -> int:
     )
     results: dict[str, list[CaseResult]] = {suite.name: [] for suite in suites}
     stopped = not _run(suites, terms, results)
-    written = _write(folder, results, suites, absent, progress)
+    written = write_report(folder, "bench", results, suites, absent, partial(progress.print, soft_wrap=True))
     if options.as_json:
         sys.stdout.write(as_json(results, suites, absent) + "\n")
     else:
@@ -172,32 +172,6 @@ def _run(suites: Sequence[Suite], terms: Terms, results: Mapping[str, list[CaseR
                 terms.say(f"  {f'failed: {result.failed}' if result.failed else in_a_line(result)}")
             results[suite.name].append(result)
     return True
-
-
-def _write(
-    folder: Path,
-    results: Mapping[str, Sequence[CaseResult]],
-    suites: Sequence[Suite],
-    absent: Mapping[str, str],
-    progress: Console,
-) -> list[Path]:
-    """The report as markdown, JSON and, where matplotlib is here, a picture.
-
-    Raises:
-        CannotWrite: The folder cannot be written.
-    """
-    written = [folder / "bench.md", folder / "bench.json"]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        written[0].write_text(as_markdown(results, suites))
-        written[1].write_text(as_json(results, suites, absent) + "\n")
-    except OSError as error:
-        raise CannotWrite(f"{folder} cannot be written ({error.strerror})", "choose another --out") from error
-    try:
-        written.append(write_plot(results, suites, folder / "bench.svg"))
-    except MissingDependency as error:
-        progress.print(f"no picture: {error}", soft_wrap=True)
-    return written
 
 
 COMMAND = command

@@ -17,20 +17,13 @@ from autotune.comparison.result import compare
 from autotune.comparison.spaces import find_spaces
 from autotune.devices.cpu import usable_cores
 from autotune.display import output, progress_output
+from autotune.number_list import number_list
 from autotune.pace import WAVE
 from autotune.prior.choosing import NONE
+from autotune.recordings.finding import FOLDER
 from autotune.reporting.page import write_page
 from autotune.stopping import stop_on_signals
 from search_spaces.errors import AutotuneError, ExitCode, MissingDependency
-
-_FOLDER = Path("experiments/spaces")
-
-
-def _numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
-    parts = [p.strip() for p in text.split(",") if p.strip()]
-    if not parts or not all(p.isdigit() and int(p) > 0 for p in parts):
-        raise click.BadParameter(f"'{text}' is no list of numbers such as 16,32,64")
-    return tuple(sorted({int(p) for p in parts}))
 
 
 def _words(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
@@ -43,14 +36,18 @@ def _words(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
     "--on",
     "places",
     callback=_words,
-    default=str(_FOLDER),
+    default=str(FOLDER),
     show_default=True,
     metavar="SPACES",
     help="Recorded spaces: folders, files, or beginnings of their names, with commas.",
 )
 @click.option("--repeats", type=click.IntRange(min=1), default=10, show_default=True, help="Seeds of each.")
 @click.option(
-    "--budgets", callback=_numbers, default="16,32,64,100,200", show_default=True, help="Measurements to look at."
+    "--budgets",
+    callback=number_list("such as 16,32,64"),
+    default="16,32,64,100,200",
+    show_default=True,
+    help="Measurements to look at.",
 )
 @click.option(
     "--batch", type=click.IntRange(min=1), default=WAVE, show_default=True, help="Schedules asked for at a time."
@@ -93,8 +90,8 @@ def command(
     """
     if not strategies:
         raise AutotuneError("no strategy", "name some: --strategies xgb,random")
-    spaces = find_spaces(places, _FOLDER)
-    cells = cells_of(strategies, spaces, range(seed, seed + repeats), trials=budgets[-1], batch=batch, prior=prior)
+    spaces = find_spaces(places)
+    cells = cells_of(strategies, spaces, range(seed, seed + repeats), trials=max(budgets), batch=batch, prior=prior)
     try:
         with stop_on_signals() as stop, CellProgress(progress_output(quiet)) as progress:
             traces = run_cells(cells, out, jobs or usable_cores(), progress.searched, stop)
@@ -102,7 +99,7 @@ def command(
         progress_output(quiet).print(f"stopped; the same command goes on from what is in {out}")
         return ExitCode.INTERRUPTED
     progress_output(quiet).print(f"scoring {len(traces)} searches")
-    found = compare(cells, traces, budgets)
+    found = compare(cells, traces, tuple(sorted(budgets)))
     page = out / "comparison.html"
     written = [*write_files(found, cells, out), page]
     write_page(page, comparison_page(found))

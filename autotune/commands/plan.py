@@ -15,25 +15,18 @@ from rich.table import Table
 from autotune.benchmark.suite import Case, cases, suites_for
 from autotune.budget import TRIALS
 from autotune.display import output, pretty_json, progress_output
+from autotune.number_list import number_list
 from autotune.planning.costs import CostBook
 from autotune.planning.fleet import FleetTime, Workload, fleet_time
 from autotune.planning.overheads import SHIPPED, Overheads, read_overheads
-from autotune.recordings.finding import find_recordings, read_recording
+from autotune.recordings.finding import FOLDER, find_recordings, read_recording
 from autotune.task_options import TaskOptions, make_task
 from search_spaces.errors import AutotuneError
 from search_spaces.space import SpaceSize
 from search_spaces.target import parse_target
 
-_FOLDER = Path("experiments/spaces")
-_RECORDED = "experiments/spaces/h200"
+_RECORDED = str(FOLDER / "h200")
 _HOUR = 3600.0
-
-
-def _numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
-    parts = [p.strip() for p in text.split(",") if p.strip()]
-    if not parts or not all(p.isdigit() and int(p) > 0 for p in parts):
-        raise click.BadParameter(f"'{text}' is no list of numbers of devices")
-    return tuple(dict.fromkeys(int(p) for p in parts))
 
 
 @dataclass(frozen=True)
@@ -49,7 +42,13 @@ class Planned:
 @click.argument("suites", metavar="PLAN...", nargs=-1, required=True)
 @click.option("--target", default="cuda", show_default=True, help="llvm or cuda; TVM's spelling too.")
 @click.option("-arch", "arch", metavar="ARCH", help="Architecture, for example -arch=sm_90.  [default: sm_90]")
-@click.option("--devices", default="1,8,64,1000", show_default=True, callback=_numbers, help="Sizes of the fleet.")
+@click.option(
+    "--devices",
+    default="1,8,64,1000",
+    show_default=True,
+    callback=number_list("of devices"),
+    help="Sizes of the fleet.",
+)
 @click.option(
     "--builders", type=click.IntRange(min=1), default=16, show_default=True, help="Builder processes with each device."
 )
@@ -90,7 +89,7 @@ def command(
     autotune plan experiments/llm.toml --devices 1,8,64,1000
     """
     where = str(parse_target(target, arch, "sm_90"))
-    book = CostBook([read_recording(path) for path in find_recordings(places, _FOLDER)])
+    book = CostBook([read_recording(path) for path in find_recordings(places)])
     beside = read_overheads(overheads)
     found = [
         p

@@ -21,8 +21,6 @@ from autotune.recordings.native import SUFFIX
 from autotune.recordings.recording import Recording
 from search_spaces.errors import NothingValid
 
-_FOLDER = Path("experiments/spaces")
-
 
 @click.command("train-prior")
 @click.argument("places", nargs=-1, required=True, metavar="RECORDINGS-OR-RUNS...")
@@ -85,7 +83,7 @@ def _recordings(places: tuple[str, ...], say: Callable[[str], object]) -> Iterat
                 yield recording_of(log)
         # A folder of runs alone holds no other recording.
         if not journals or any(Path(place).rglob(f"*{SUFFIX}")):
-            yield from map(read_recording, find_recordings([place], _FOLDER))
+            yield from map(read_recording, find_recordings([place]))
 
 
 COMMAND = command

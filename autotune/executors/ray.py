@@ -83,14 +83,9 @@ class RayRunner(Runner[Job]):
         """Whether what answered last lives, as far as it is known here."""
         return self._alive
 
-    def send(self, job: Job, seconds: float) -> None:
-        """See Runner; the seconds are kept where the job is."""
-        self._seconds = seconds
-        super().send(job, seconds)
-
-    def _submit(self, job: Job) -> None:
+    def _submit(self, job: Job, seconds: float) -> None:
         self._pipe, bell = Pipe(duplex=False)
-        self._reference = self._hand_over(job, self._seconds)
+        self._reference = self._hand_over(job, seconds)
         self._reference.future().add_done_callback(lambda _: _ring(bell))
         self._alive = True
 
@@ -240,10 +235,8 @@ class Ray(Executor):
     def _seat(self, node: Mapping[str, Any], name: str) -> Seat:
         assert self._measuring is not None
         asked = self._measuring
-        strategies = registry.optional("ray.util.scheduling_strategies", EXTRA)
-        there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         gpus = 1 if asked.task.target.kind == "cuda" else 0
-        made = self._ray.remote(num_cpus=0, num_gpus=gpus, scheduling_strategy=there)(DeviceHost)
+        made = self._ray.remote(num_cpus=0, num_gpus=gpus, scheduling_strategy=_only_on(node))(DeviceHost)
         actor = made.remote(self._packed_luggage, asked.task, asked.policy, asked.device)
         self._actors.append(actor)
 
@@ -267,13 +260,11 @@ class Ray(Executor):
         """Ends the actors and removes the run's folders from the machines."""
         if not _answers(self._head):
             return
-        strategies = registry.optional("ray.util.scheduling_strategies", EXTRA)
         for actor in self._actors:
             self._ray.kill(actor)
         waits = []
         for node in _nodes(self._ray):
-            there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            cleared = self._ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(clear)
+            cleared = self._ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=_only_on(node))(clear)
             waits.append(cleared.remote(self._packed_luggage))
         self._ray.wait(waits, num_returns=len(waits), timeout=_CLEAR_SECONDS)
 
@@ -323,6 +314,11 @@ def _answers(address: str) -> bool:
 
 def _nodes(ray: Any) -> list[Mapping[str, Any]]:
     return [node for node in ray.nodes() if node["Alive"]]
+
+
+def _only_on(node: Mapping[str, Any]) -> Any:
+    strategies = registry.optional("ray.util.scheduling_strategies", EXTRA)
+    return strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
 
 
 def _devices(node: Mapping[str, Any], kind: str) -> int:

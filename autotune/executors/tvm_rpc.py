@@ -17,7 +17,7 @@ from autotune.devices.lock import Queue
 from autotune.executors.base import Answer, Executor, Measuring, Seat, Site
 from autotune.measurement import Policy
 from autotune.process import Child
-from autotune.runner import Died, Failure, Runner
+from autotune.runner import Runner, started
 from autotune.scratch import scratch_folder
 from autotune.task_options import cpu_target_hardware
 from autotune.tvm_rpc.device import RemoteCpu, remote_info
@@ -121,13 +121,9 @@ def _info(site: Site) -> DeviceInfo:
         child: Child[Identify] = Child(_identifying, (tracker,), folder / "device.log")
         try:
             child.send(Identify(), 2 * _ASK_SECONDS)
-            answer = child.answer()
-        except (TimeoutError, Died) as error:
-            raise NoDevice(f"the server did not answer: {error or 'time-out'}", "see its log") from error
+            answer = started(child, "the server did not answer", "see its log", "see its log")
         finally:
             child.kill()
-    if isinstance(answer, Failure):
-        raise NoDevice(f"the server did not answer: {answer.summary}", "see its log")
     assert isinstance(answer, DeviceInfo)
     return answer
 

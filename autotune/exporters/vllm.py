@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import json
-import logging
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autotune.engine_files import EngineExporter
+from autotune.engine_files import CONFIGS, EngineExporter
 from autotune.recall import Winner
-from search_spaces.installed_text import function_of
-from search_spaces.operators.block_fp8_matmul import BLOCK
 from search_spaces.sketches.triton.block_fp8_matmul_vllm import SKETCH as BLOCK_FP8
-
-# In the folder of the file that reads it.
-_CONFIGS = "configs"
 
 
 class VllmExporter(EngineExporter):
@@ -27,39 +18,24 @@ class VllmExporter(EngineExporter):
     summary = "configuration files of vLLM's block-fp8 kernel, from tuning that kernel"
     packages = ("vllm", "triton")
     sketches = (BLOCK_FP8,)
+    separator = ","
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the files must be."""
-        place = Path("vllm", BLOCK_FP8.file).parent / _CONFIGS
+        place = Path("vllm", BLOCK_FP8.file).parent / CONFIGS
         return (
-            f"vLLM looks for block-fp8 files in its own package only: copy {_CONFIGS}/* to site-packages/{place}.",
+            f"vLLM looks for block-fp8 files in its own package only: copy {CONFIGS}/* to site-packages/{place}.",
             "It takes the configuration of the nearest number of rows: tune those that you serve.",
         )
 
-    def place(self, winner: Winner) -> Path:
-        """The weight's shape, the device and the block are in the name."""
-        n, k = winner.task.workload["N"], winner.task.workload["K"]
-        named = f"N={n},K={k},device_name={_device(winner)},dtype=fp8_w8a8,block_shape=[{BLOCK},{BLOCK}].json"
-        return Path(_CONFIGS, named)
+    def device_name(self, winner: Winner) -> str:
+        """Blanks and slashes become underscores."""
+        return re.sub(r"[\s/]+", "_", winner.entry.device.name)
 
-    def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
-        """`get_w8a8_block_fp8_configs` of the installed vLLM, with the export in its package's place."""
-        names = {
-            "__file__": str(folder.resolve() / "fp8_utils.py"),
-            "get_device_name_as_file_name": lambda: _device(winner),
-            "logger": logging.getLogger(__name__),
-            **{"functools": functools, "json": json, "os": os, "Any": Any},
-        }
-        function = function_of(BLOCK_FP8.package, BLOCK_FP8.file, ("get_w8a8_block_fp8_configs",), names)
-        found: Mapping[int, Mapping[str, Any]] | None = function(
-            winner.task.workload["N"], winner.task.workload["K"], BLOCK, BLOCK
-        )
-        return found
-
-
-def _device(winner: Winner) -> str:
-    return re.sub(r"[\s/]+", "_", winner.entry.device.name)
+    def names(self, winner: Winner) -> Mapping[str, Any]:
+        """The device's name."""
+        return {"get_device_name_as_file_name": lambda: self.device_name(winner)}
 
 
 EXPORTER = VllmExporter()

@@ -122,8 +122,8 @@ class SketchDecisions:
         return mask
 
     def before(self, step: int) -> set[int]:
-        """The earlier decisions on which the mask of `step` depends."""
-        return {place for limit in self._limits.get(step, ()) for place in limit.earlier}
+        """The earlier decisions on which the mask of `step`, which is not the sketch's, depends."""
+        return {depth + 1 for depth in self._sketch.before[step - 1]}
 
     def codes(self, schedules: Sequence[Schedule]) -> Codes:
         """Places of the values of complete schedules of this sketch, shape (n, steps)."""

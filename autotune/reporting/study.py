@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,8 +90,21 @@ def studies(path: Path) -> list[Study]:
     Raises:
         BadLog: It cannot be read.
     """
-    expected = _expected(path)
-    return [_study(path, log, expected.get(log.runs[-1].task.key, {})) for log in load_runs(path)]
+    return studies_of(path, load_runs(path))
+
+
+def studies_of(path: Path, logs: Sequence[RunLog]) -> list[Study]:
+    """A study of each of some tasks of a journal.
+
+    Args:
+        path: A run's folder or its journal.
+        logs: Those of the tasks.
+
+    Raises:
+        BadLog: It cannot be read.
+    """
+    expected = _expected(path) if logs else {}
+    return [_study(path, log, expected.get(log.runs[-1].task.key, {})) for log in logs]
 
 
 def _expected(path: Path) -> dict[str, dict[Schedule, float]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from autotune.journal import journal_path, load_runs
 from autotune.reporting.page import write_page
 from autotune.reporting.report import FILE, report
-from autotune.reporting.study import studies
+from autotune.reporting.study import studies_of
 from autotune.tracking.store import REPORT, Store
 
 
@@ -32,13 +32,12 @@ def attach_reports(path: Path, store: Store, run_ids: Mapping[str, str]) -> int:
     """
     if not run_ids or (journal_path(path).parent / FILE).is_file():
         return 0
-    trials = {log.runs[0].task.key: str(len(log.trials)) for log in load_runs(path)}
-    lacking = {key for key, run_id in run_ids.items() if store.tag_of(run_id, REPORT) != trials[key]}
-    for study in studies(path) if lacking else ():
-        key = study.run.task.key
-        if key in lacking:
-            with tempfile.TemporaryDirectory() as scratch:
-                write_page(Path(scratch, FILE), report([study]))
-                store.attach(run_ids[key], [Path(scratch, FILE)])
-            store.tag(run_ids[key], {REPORT: trials[key]})
+    logs = {log.runs[0].task.key: log for log in load_runs(path)}
+    lacking = {key for key, run_id in run_ids.items() if store.tag_of(run_id, REPORT) != str(len(logs[key].trials))}
+    for study in studies_of(path, [log for key, log in logs.items() if key in lacking]):
+        run_id = run_ids[study.run.task.key]
+        with tempfile.TemporaryDirectory() as scratch:
+            write_page(Path(scratch, FILE), report([study]))
+            store.attach(run_id, [Path(scratch, FILE)])
+        store.tag(run_id, {REPORT: str(len(study.log.trials))})
     return len(lacking)
