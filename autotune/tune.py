@@ -167,6 +167,12 @@ def tune(
                 except StoppedTooEarly as early:
                     early.exit_code = ExitCode.OK if stop.terminated else early.exit_code
                     raise
+                except KeyboardInterrupt:
+                    if not stop.terminated:
+                        raise
+                    waited = StoppedTooEarly("stopped while another tuner had the device", "start it again")
+                    waited.exit_code = ExitCode.OK
+                    raise waited from None
 
 
 def _notice(trackers: Sequence[Tracker], line: str) -> None:

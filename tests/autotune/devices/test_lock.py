@@ -119,7 +119,7 @@ def test_two_runs_take_turns(tmp_path, locks):
     assert any(f"process {run.pid}" in waits[0] for run in runs)
 
 
-def test_a_run_that_waits_ends_at_ctrl_c_or_at_its_limit(tmp_path, locks):
+def test_a_run_that_waits_ends_at_a_signal_or_at_its_limit(tmp_path, locks):
     lock = locks / "llvm-host.lock"
     locks.mkdir(mode=0o700)
     held = subprocess.Popen(
@@ -133,16 +133,18 @@ def test_a_run_that_waits_ends_at_ctrl_c_or_at_its_limit(tmp_path, locks):
         text=True,
     )
     assert held.stdout.readline() == "held\n"
-    refused, stopped = tune(tmp_path / "a", "--wait", "0"), tune(tmp_path / "b")
-    line = stopped.stderr.readline()
-    while line and "waiting" not in line:
+    refused, ends = tune(tmp_path / "a", "--wait", "0"), {signal.SIGINT: 130, signal.SIGTERM: 0}
+    for number, code in ends.items():
+        stopped = tune(tmp_path / number.name)
         line = stopped.stderr.readline()
-    assert "which does not say its process" in line
-    stopped.send_signal(signal.SIGINT)
-    started = time.monotonic()
-    stopped.communicate(timeout=60)
-    assert time.monotonic() - started < 10
-    assert stopped.returncode == 130
+        while line and "waiting" not in line:
+            line = stopped.stderr.readline()
+        assert "which does not say its process" in line
+        stopped.send_signal(number)
+        started = time.monotonic()
+        _, err = stopped.communicate(timeout=60)
+        assert time.monotonic() - started < 10
+        assert (stopped.returncode, "Traceback" in err) == (code, False)
     assert "in use by another tuner" in refused.communicate(timeout=60)[1]
     assert refused.returncode == 4
     held.kill()
