@@ -1,4 +1,4 @@
-"""One search as a discrete-event simulation: builders, devices and the one process that proposes and writes down."""
+"""One search as a discrete-event simulation: builders, devices, the strategy and the process that writes down."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import heapq
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
@@ -40,7 +41,8 @@ class SearchTime:
         alone: Of these, seconds in which nothing can be shared: start and final race.
         build: Seconds of building, summed over builders.
         device: Seconds of checking and timing, summed over devices.
-        proposing: Seconds in which the process that proposes and writes down is busy.
+        proposing: Seconds in which the strategy proposes, or trials are written down, whichever are more; where they
+            take turns, both.
         slowest: Seconds of the slowest trial, which nobody can share.
     """
 
@@ -75,11 +77,19 @@ def simulated(
     return SearchTime(end + alone, alone, sum(build), sum(device), proposing, slowest)
 
 
+class _Event(IntEnum):
+    """What has come."""
+
+    PROPOSALS = 0
+    BUILD = 1
+    MEASUREMENT = 2
+
+
 class _Pipeline:
     """Builds, measurements and proposals at the same time.
 
-    Whoever ends a job waits for the proposing process to give it the next one, and that process does one thing at a
-    time: so it is what many devices end up waiting for.
+    The strategy is asked beside the rest, one ask at a time. Whoever ends a job waits for the process that writes down
+    to give it the next one, and that process does one thing at a time: so it is what many devices end up waiting for.
     """
 
     def __init__(self, build: Sequence[float], device: Sequence[float], crew: Crew, overheads: Overheads) -> None:
@@ -89,55 +99,55 @@ class _Pipeline:
         self._builders, self._devices = crew.builders, crew.devices
         self._to_build: deque[int] = deque()
         self._to_measure: deque[int] = deque()
-        # When, whether that is the end of a build, and of which trial.
-        self._events: list[tuple[float, bool, int]] = []
+        # When, what, and of which trial, or how many proposals.
+        self._events: list[tuple[float, _Event, int]] = []
         self._asked = self._in_flight = 0
-        self._clock = self._busy = 0.0
+        self._thinks = False
+        self._clock = self._writing = 0.0
 
     def run(self) -> tuple[float, float]:
-        """Seconds until the last trial is written down, and how many of them the proposing process was busy."""
+        """Seconds until the last trial is written down, and how many the strategy thought or the process wrote."""
         self._ask()
         while self._events:
-            at, built, trial = heapq.heappop(self._events)
+            at, event, number = heapq.heappop(self._events)
             self._clock = max(self._clock, at)
-            if built:
+            if event is _Event.PROPOSALS:
+                self._thinks = False
+                self._to_build.extend(range(self._asked - number, self._asked))
+            elif event is _Event.BUILD:
                 self._builders += 1
-                self._to_measure.append(trial)
+                self._to_measure.append(number)
             else:
                 self._devices += 1
                 self._written()
+            self._ask()
             self._dispatch()
-        return self._clock, self._busy
+        return self._clock, max(len(self._build) * self._overheads.suggest, self._writing)
 
     def _ask(self) -> None:
         free = self._window - self._in_flight
         wanted = min(free, len(self._build) - self._asked)
-        if wanted <= 0 or (free < self._batch and self._in_flight):
+        if self._thinks or wanted <= 0 or (free < self._batch and self._in_flight):
             return
-        self._work(wanted * self._overheads.suggest)
-        self._to_build.extend(range(self._asked, self._asked + wanted))
+        self._thinks = True
         self._asked += wanted
         self._in_flight += wanted
-        self._dispatch()
+        heapq.heappush(self._events, (self._clock + wanted * self._overheads.suggest, _Event.PROPOSALS, wanted))
 
     def _dispatch(self) -> None:
         while self._to_build and self._builders:
             trial = self._to_build.popleft()
             self._builders -= 1
-            heapq.heappush(self._events, (self._clock + self._build[trial], True, trial))
+            heapq.heappush(self._events, (self._clock + self._build[trial], _Event.BUILD, trial))
         while self._to_measure and self._devices:
             trial = self._to_measure.popleft()
             self._devices -= 1
-            heapq.heappush(self._events, (self._clock + self._device[trial], False, trial))
+            heapq.heappush(self._events, (self._clock + self._device[trial], _Event.MEASUREMENT, trial))
 
     def _written(self) -> None:
-        self._work(self._overheads.record)
+        self._clock += self._overheads.record
+        self._writing += self._overheads.record
         self._in_flight -= 1
-        self._ask()
-
-    def _work(self, seconds: float) -> None:
-        self._clock += seconds
-        self._busy += seconds
 
 
 def _in_waves(build: Sequence[float], device: Sequence[float], crew: Crew, overheads: Overheads) -> tuple[float, float]:

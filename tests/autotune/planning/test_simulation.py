@@ -35,9 +35,15 @@ def test_it_is_no_faster_than_its_parts_and_no_slower_than_one_after_the_other(p
     parts = (found.build / crew.builders, found.device / crew.devices, found.proposing, found.slowest)
     slack = 1e-6 * found.seconds + 1e-9
     assert found.seconds >= found.alone + max(parts) - slack
-    assert found.seconds <= found.alone + found.build + found.device + found.proposing + slack
+    thought, written = trials * overheads.suggest, trials * overheads.record
+    assert found.seconds <= found.alone + found.build + found.device + thought + written + slack
     assert found.alone == overheads.start + overheads.final
-    assert found.proposing == pytest.approx(trials * (overheads.suggest + overheads.record))
+    assert found.proposing == pytest.approx(thought + written if waves else max(thought, written))
+
+
+def test_devices_go_on_while_the_strategy_thinks():
+    made, overheads = costs([0.0], [1.0]), Overheads(0.0, 0.9, 0.0, 0.0)
+    assert taken(made, 100, Crew(1, 1), overheads).seconds < 110.0
 
 
 def test_one_builder_and_one_device_are_a_pipeline():
