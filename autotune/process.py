@@ -74,6 +74,8 @@ def _serve(
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _let_the_server_end()
+    # A job may start processes, as rival tuners do; they are of this one's group, which is killed as a whole.
+    multiprocessing.current_process().daemon = False
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
