@@ -46,11 +46,13 @@ class Timer:
     Args:
         device: Whose stopwatch.
         policy: How many samples, cold or hot.
+        written: Bytes of a launch's outputs, see `Device.time`.
     """
 
-    def __init__(self, device: Device, policy: Policy) -> None:
+    def __init__(self, device: Device, policy: Policy, written: int) -> None:
         self._device = device
         self._policy = policy
+        self._written = written
 
     def samples(self, launch: BoundLaunch, limit: float) -> Samples:
         """Times a candidate that has run before; drops it where its first two samples are above `limit` seconds.
@@ -116,7 +118,7 @@ class Timer:
                 break
 
     def _take(self, launches: Sequence[BoundLaunch]) -> list[float]:
-        return self._device.time(launches, self._policy.cold)
+        return self._device.time(launches, self._policy.cold, self._written)
 
     def _warm_up(self, launch: BoundLaunch, limit: float) -> list[float]:
         """Samples until two in a row agree; two that are both above `limit` end it as well."""

@@ -171,7 +171,7 @@ class Worker:
             device if isinstance(device, Device) else registry.find("autotune.devices", device or kind, "device")()
         )
         self._seal = Seal(self._device)
-        self._timer = Timer(self._device, policy)
+        self._timer = Timer(self._device, policy, task.written_bytes)
         self._loaded: dict[Schedule, BoundLaunch] = {}
         self._library: Mapping[str, BoundLaunch] | None = None
 

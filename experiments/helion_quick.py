@@ -102,7 +102,7 @@ def compare(case: Case, folder: Path) -> dict[str, Any]:
     if not difference < 2e-2 * float(output.float().abs().max()):
         raise RuntimeError(f"the kernels differ by {difference:.3g}")
     device = Cuda()
-    timer = Timer(device, Policy())
+    timer = Timer(device, Policy(), task.written_bytes)
     library = device.library(task, inputs, [output])
     launches = {"ours": ours, "helion": lambda: case.theirs(*viewed), **library}
     times = timer.rounds([timer.ready(launch) for launch in launches.values()], ROUNDS, seed=0)

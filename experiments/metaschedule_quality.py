@@ -134,7 +134,7 @@ def race(name: str, folder: Path, budgets: Sequence[int]) -> dict[str, list[floa
     samples: dict[str, list[float]] = {label: [] for label in launches}
     for _ in range(ROUNDS):
         for label in rng.permutation(list(launches)):
-            samples[label] += device.time([launches[label]], True)
+            samples[label] += device.time([launches[label]], True, task.written_bytes)
     return samples
 
 

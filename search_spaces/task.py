@@ -131,6 +131,11 @@ class Task:
         return max(cost.operations / peak, cost.bytes / self.hardware.model.bandwidth)
 
     @cached_property
+    def written_bytes(self) -> int:
+        """Of all outputs."""
+        return sum(tensor.bytes for tensor in self.operator.tensors(self.workload) if tensor.output)
+
+    @cached_property
     def key(self) -> str:
         """Identifies workload, target and space: records with another key are not comparable."""
         return digest([self.workload.key, str(self.target), self.space.fingerprint])

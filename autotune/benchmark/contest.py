@@ -101,7 +101,7 @@ class Contest:
         self._folder = folder
         found = registry.find("autotune.devices", device or DEVICES[task.target.kind], "device")
         self._device: Device = found()
-        self._timer = Timer(self._device, policy)
+        self._timer = Timer(self._device, policy, task.written_bytes)
         self._calls: dict[str, dict[str, Launch]] = {}
 
     @cached_property

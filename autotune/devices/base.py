@@ -117,11 +117,18 @@ class Device(ABC):
         return generator.load(task, schedule, artifact, folder)
 
     @abstractmethod
-    def time(self, launches: Sequence[BoundLaunch], cold: bool) -> list[float]:
+    def time(self, launches: Sequence[BoundLaunch], cold: bool, written: int = 0) -> list[float]:
         """Seconds of each of `launches`, timed one by one in this order with no pause between.
 
-        Caches are flushed before each. If not `cold`, an untimed launch of the same candidate follows the flush, so
-        that they hold what it leaves itself and never what another candidate or an earlier sample left.
+        Caches are flushed before each, by reading, so that nothing of the flush waits to be written back in a sample.
+        If not `cold`, an untimed launch of the same candidate follows the flush, so that they hold what it leaves
+        itself and never what another candidate or an earlier sample left.
+
+        Args:
+            launches: What to time.
+            cold: Whether caches hold nothing that a launch reads.
+            written: Bytes of a launch's outputs. As much is left to be written back before it as it leaves itself, so
+                that it takes as long as in a row of its like.
         """
 
     def conditions(self) -> Conditions | None:

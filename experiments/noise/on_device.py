@@ -122,7 +122,7 @@ def main(out: Path, races: int) -> None:
     """Runs everything and writes the result."""
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
-        timer = Timer(bench.device, replace(Policy(), samples=7))
+        timer = Timer(bench.device, replace(Policy(), samples=7), 2 * ROWS * COLUMNS)
         long, fewer = (timer.ready(bench.launch(rows, COLUMNS)) for rows in (ROWS, FEWER))
         truth = timer.rounds([long, fewer], 2000, 0)
         result = {

@@ -21,7 +21,7 @@ class ScriptedDevice:
         self.calls = []
         self.compacted = []
 
-    def time(self, launches, cold):
+    def time(self, launches, cold, written):
         self.calls.append(list(launches))
         return [launch() or self._next() for launch in launches]
 
@@ -41,7 +41,7 @@ def nothing():
 
 
 def taken(device, limit=math.inf, samples=3):
-    return Timer(device, Policy(samples=samples)).samples(nothing, limit)
+    return Timer(device, Policy(samples=samples), 0).samples(nothing, limit)
 
 
 def test_samples_start_when_two_in_a_row_agree():
@@ -88,7 +88,7 @@ def test_only_short_launches_are_compacted():
 def test_rounds_hold_everyone_once_and_the_anchor_is_first_and_last():
     device = ScriptedDevice()
     launches = [lambda i=i: float(i + 1) for i in range(4)]
-    times = Timer(device, Policy()).rounds(launches, 5, 0, anchor=2)
+    times = Timer(device, Policy(), 0).rounds(launches, 5, 0, anchor=2)
     assert times == [[float(i + 1)] * 5 for i in range(4)]
     order = [launches.index(launch) for launch in device.calls[-1]]
     assert order[0] == order[-1] == 2
@@ -101,6 +101,6 @@ def test_the_order_is_that_of_the_seed(seed):
     for _ in range(2):
         device = ScriptedDevice()
         launches = [lambda i=i: float(i + 1) for i in range(4)]
-        Timer(device, Policy()).rounds(launches, 5, seed)
+        Timer(device, Policy(), 0).rounds(launches, 5, seed)
         orders.append([launches.index(launch) for launch in device.calls[-1]])
     assert orders[0] == orders[1]

@@ -99,7 +99,7 @@ def test_a_failed_capture_leaves_the_process_as_it_was(device, make):
 
 def test_the_state_of_the_device_comes_with_the_samples(device):
     x = torch.randn(2048, 2048, device="cuda")
-    found = Timer(device, Policy()).samples(lambda: x @ x, float("inf"))
+    found = Timer(device, Policy(), x.nbytes).samples(lambda: x @ x, float("inf"))
     assert len(found.seconds) == 7
     assert found.conditions is None or found.conditions.sm_mhz > 0
 

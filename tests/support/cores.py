@@ -49,10 +49,10 @@ class Core(recorded.RecordedDevice):
         self.synchronize()
         return super().normal(shape, seed)
 
-    def time(self, launches, cold):
+    def time(self, launches, cold, written=0):
         self._note("timed")
         self.synchronize()
-        return [self._is.get("speed", 1.0) * seconds for seconds in super().time(launches, cold)]
+        return [self._is.get("speed", 1.0) * seconds for seconds in super().time(launches, cold, written)]
 
     def synchronize(self):
         if "lost" in self._is and Path(self._is["lost"]).exists():

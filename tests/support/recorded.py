@@ -50,7 +50,7 @@ class RecordedKernel(Kernel):
 class RecordedDevice(Cpu):
     clock = 0.0
 
-    def time(self, launches, cold):
+    def time(self, launches, cold, written=0):
         # A test that wants to disturb a run makes this file.
         if Path(os.environ.get("RECORDED_SLOWED_BY", "")).is_file():
             time.sleep(0.25)
