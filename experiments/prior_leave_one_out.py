@@ -79,6 +79,7 @@ SEARCHES = {
     "strategy prior": "prior",
     "hybrid": "hybrid",
     "hybrid from scratch": "hybrid",
+    "random": "random",
 }
 
 
@@ -88,8 +89,15 @@ def other_device(recording: Recording) -> Callable[[Experience], bool]:
 
 
 def other_shape(recording: Recording) -> Callable[[Experience], bool]:
-    """The same device, other tasks."""
-    return lambda e: e.name != recording.name
+    """The same device, other tasks; an axis that only one of two tells of makes none of them another one."""
+
+    def differs(experience: Experience) -> bool:
+        here, there = recording.context, experience.context
+        axes = [name for name in here if name in there and (name.startswith("axis ") or name == "bits")]
+        same = (experience.kernel, experience.device) == (recording.kernel, recording.device)
+        return not same or any(here[name] != there[name] for name in axes)
+
+    return differs
 
 
 def other_vendor(recording: Recording) -> Callable[[Experience], bool]:
@@ -97,7 +105,7 @@ def other_vendor(recording: Recording) -> Callable[[Experience], bool]:
     return lambda e: vendor(e.device) != vendor(recording.device)
 
 
-LEFT_OUT = {"device": other_device, "shape": other_shape, "vendor": other_vendor}
+LEFT_OUT = {"device": other_device, "shape": other_shape, "shape searched": other_shape, "vendor": other_vendor}
 
 
 @lru_cache(maxsize=4)
@@ -176,12 +184,13 @@ def main() -> None:
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES))
     parser.add_argument("--left-out", nargs="+", choices=LEFT_OUT, default=list(LEFT_OUT))
     options = parser.parse_args()
-    own = [str(p) for p in find_recordings([FOLDER / "spaces" / "h200"], FOLDER / "spaces")]
-    others = [str(p) for p in find_recordings([FOLDER / "spaces"], FOLDER / "spaces") if str(p) not in own]
+    own = [str(p) for p in find_recordings([FOLDER / "spaces" / "h200"])]
+    others = [str(p) for p in find_recordings([FOLDER / "spaces"]) if str(p) not in own]
+    searched = [str(p) for p in find_recordings([FOLDER / "searches"])]
+    spaces = {"device": others, "vendor": others, "shape": own, "shape searched": searched}
     tables = {}
     for left_out in options.left_out:
-        paths = own if left_out == "shape" else others
-        tables[f"{left_out} left out"] = measured(options.prior, left_out, paths, options)
+        tables[f"{left_out} left out"] = measured(options.prior, left_out, spaces[left_out], options)
         result = {
             "what": WHAT,
             "date": now().date().isoformat(),
