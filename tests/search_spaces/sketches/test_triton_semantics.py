@@ -21,6 +21,10 @@ CASES = {
         "M=70,N=80,K=64,bits=4,group=64",
         "M=16,N=72,K=384,bits=4,group=128",
         "M=1,N=40,K=96,bits=8,group=32",
+        "M=1,N=90,K=1152,bits=4,group=128",
+        "M=1,N=33,K=320,bits=4,group=32",
+        "M=3,N=24,K=640,bits=8,group=64",
+        "M=4,N=33,K=320,bits=4,group=64",
         "M=17,N=24,K=128,bits=8,group=128",
     ),
     "int8_dynamic_linear": (
