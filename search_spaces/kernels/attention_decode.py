@@ -93,6 +93,26 @@ def folded(
 
 
 @triton.jit
+def stored(
+    o,
+    sums,
+    total,
+    start,
+    ROWS: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    VECTOR: tl.constexpr,
+):
+    """Stores means of the values: `sums` over `total`, of rows from `start` on."""
+    row = start + tl.arange(0, BLOCK_M)
+    feature = tl.max_contiguous(tl.arange(0, BLOCK_D), VECTOR)
+    out = (sums / total[:, None]).to(o.dtype.element_ty)
+    there = (row < ROWS)[:, None] & (feature < D)[None, :]
+    tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
+
+
+@triton.jit
 def finish(
     o,
     partial,
@@ -113,11 +133,14 @@ def finish(
     JOIN: tl.constexpr,
 ):
     """Stores rows from `start` on of a head group's `o`: of one piece at once, of several by the last to come."""
-    row = start + tl.arange(0, BLOCK_M)
-    feature = tl.max_contiguous(tl.arange(0, BLOCK_D), VECTOR)
-    there = (row < ROWS)[:, None] & (feature < D)[None, :]
-    mine = pieces == 1
-    if pieces > 1:
+    # Tensor cores may want more rows than there are: joining takes those alone, and so more pieces at a time.
+    TAKEN: tl.constexpr = BLOCK_M if ROWS > BLOCK_M else triton.next_power_of_2(ROWS)
+    if pieces == 1:
+        stored(o, sums, total, start, ROWS, D, BLOCK_M, BLOCK_D, VECTOR)
+    else:
+        row = start + tl.arange(0, BLOCK_M)
+        feature = tl.max_contiguous(tl.arange(0, BLOCK_D), VECTOR)
+        there = (row < ROWS)[:, None] & (feature < D)[None, :]
         partial += group.to(tl.int64) * pieces * (ROWS * (D + 2))
         peaks = partial + pieces * (ROWS * D)
         totals = peaks + pieces * ROWS
@@ -125,12 +148,9 @@ def finish(
         tl.store(partial + place[:, None] * D + feature[None, :], sums, mask=there)
         tl.store(peaks + place, peak, mask=row < ROWS)
         tl.store(totals + place, total, mask=row < ROWS)
-        mine = is_last(counters, unit, pieces)
-        if mine:
-            sums, total = joined(partial, peaks, totals, pieces, ROWS, BLOCK_M, D, BLOCK_D, JOIN, start)
-    if mine:
-        out = (sums / total[:, None]).to(o.dtype.element_ty)
-        tl.store(o + row[:, None] * D + feature[None, :], out, mask=there)
+        if is_last(counters, unit, pieces):
+            joint, whole = joined(partial, peaks, totals, pieces, ROWS, TAKEN, D, BLOCK_D, JOIN, start)
+            stored(o, joint, whole, start, ROWS, D, TAKEN, BLOCK_D, VECTOR)
 
 
 @triton.jit

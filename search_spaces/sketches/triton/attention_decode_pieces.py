@@ -36,10 +36,12 @@ PRODUCT_ROWS = 16
 UNROLLED_LIMIT = 512
 # More programs than this a multiprocessor leave each too short a piece.
 MOST_PROGRAMS = 32
-# Some make programs for whole waves of 108, 132 or 148 multiprocessors where others are powers of two.
 PIECES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 27, 32, 33, 37, 48, 64, 66, 96, 128)
+# With them as many more as make so many programs a multiprocessor, but not so many that joining them takes long.
+PROGRAMS = (1, 2, 3, 4, 6, 8)
+MOST_PIECES = 160
 # Values of pieces that a thread can join at a time.
-MOST_JOINED = 256
+MOST_JOINED = 128
 
 
 class AttentionDecodePieces(TiledSketch):
@@ -63,8 +65,8 @@ class AttentionDecodePieces(TiledSketch):
             Knob("vector", Family.VECTOR_WIDTH, widths),
             Knob("num_warps", Family.WARPS, (1, 2, 4, 8)),
             Knob("num_stages", Family.SHARED_MEMORY, (1, 2, 3, 4, 5, 6)),
-            Knob("join", Family.UNROLLING, (1, 4, 16)),
-            Knob("pieces", Family.PARALLELISM, PIECES, runtime=True),
+            Knob("join", Family.UNROLLING, (1, 4, 8, 16)),
+            Knob("pieces", Family.PARALLELISM, self.piece_counts(task), runtime=True),
             Knob("inner", Family.LOOP_ORDER, ("pieces", "heads"), runtime=True),
         )
 
@@ -97,7 +99,9 @@ class AttentionDecodePieces(TiledSketch):
             Constraint(
                 "joins more at a time than a thread has registers",
                 ("block_m", "num_warps", "join"),
-                lambda b, warps, join: join == 1 or join * b * head <= MOST_JOINED * warps * limits.warp,
+                lambda b, warps, join: (
+                    join == 1 or join * min(b, power_of_two(rows)) * head <= MOST_JOINED * warps * limits.warp
+                ),
             ),
             Constraint(
                 "has pieces without keys", ("block_n", "pieces"), lambda b, pieces: pieces <= math.ceil(length / b)
@@ -123,6 +127,12 @@ class AttentionDecodePieces(TiledSketch):
                 )
             )
         return tuple(made)
+
+    def piece_counts(self, task: Task) -> tuple[int, ...]:
+        """Those of every device, and those that fill this one with all queries of a head together."""
+        units = self.units(task, max(PRODUCT_ROWS, power_of_two(queries(task))))
+        full = {each * task.hardware.model.sms // units for each in PROGRAMS}
+        return tuple(sorted({*PIECES, *(count for count in full if 1 <= count <= MOST_PIECES)}))
 
     def accumulators(self, head: int, block_m: int, block_n: int, num_warps: int) -> float:
         """Values of a thread across a step: sums and scores, and where there is no tensor core the products summed."""
@@ -154,7 +164,7 @@ class AttentionDecodePieces(TiledSketch):
             block_m = min(4, power_of_two(queries(task)))
         pieces = max(1, 2 * task.hardware.model.sms // self.units(task, block_m))
         wanted: dict[str, Value] = {"block_m": block_m, "block_n": 64, "num_warps": 4, "num_stages": 3}
-        return {**wanted, "join": 4 if pieces > 2 else 1, "pieces": pieces, "inner": "pieces"}
+        return {**wanted, "join": 8 if pieces > 4 else 4 if pieces > 2 else 1, "pieces": pieces, "inner": "pieces"}
 
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
         """A block of queries against a piece of the cache."""
