@@ -15,7 +15,7 @@ from autotune.clock import now
 from autotune.environment import versions_of
 from autotune.exporters.base import Exporter
 from autotune.recall import Winner, recall
-from autotune.tuned_log import Entry, best_entries
+from autotune.tuned_log import Entry, ranked
 from search_spaces import registry
 from search_spaces.errors import AutotuneError, CannotWrite, MissingDependency, NothingValid
 
@@ -71,17 +71,21 @@ def find_exporter(name: str) -> Exporter:
 
 
 def chosen(entries: Sequence[Entry], exporter: Exporter, operators: Sequence[str] = ()) -> Chosen:
-    """The fastest entry of each workload, target and device, as far as the format can express them."""
+    """The best entry of each workload, target and device that the format can express.
+
+    So a log that holds the best of several code generators serves the consumers of each.
+    """
     winners, refused = [], []
-    for entry in best_entries(entries):
-        try:
-            winner = recall(entry, operators)
-            reason = _UNVERIFIED if entry.unverified else _FOREIGN if entry.foreign else exporter.why_not(winner)
-        except AutotuneError as error:
-            reason, winner = str(error), None
-        if winner is not None and reason is None:
-            winners.append(winner)
-        else:
+    for group in ranked(entries):
+        for entry in group:
+            try:
+                winner = recall(entry, operators)
+                reason = _UNVERIFIED if entry.unverified else _FOREIGN if entry.foreign else exporter.why_not(winner)
+            except AutotuneError as error:
+                reason, winner = str(error), None
+            if winner is not None and reason is None:
+                winners.append(winner)
+                break
             refused.append(f"{entry.task.workload} for {entry.task.target} on {entry.device.name}: {reason}")
     return Chosen(tuple(winners), tuple(refused))
 

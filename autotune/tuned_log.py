@@ -182,17 +182,19 @@ def entry_key(entry: Entry) -> EntryKey:
 
 
 def best_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The best entry of each workload, target and device: verified before not, raced before not, then the fastest.
+    """The best entry of each workload, target and device, in the order in which they occur first; see `ranked`."""
+    return tuple(group[0] for group in ranked(entries))
 
-    Times of different spaces are comparable, those of different devices are not. In the order in which they
-    occur first.
+
+def ranked(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], ...]:
+    """The entries of each workload, target and device, best first: verified before not, raced before not, by time.
+
+    Times of different spaces are comparable, those of different devices are not.
     """
-    best: dict[EntryKey, Entry] = {}
+    groups: dict[EntryKey, list[Entry]] = {}
     for entry in entries:
-        key = entry_key(entry)
-        if key not in best or _rank(entry) > _rank(best[key]):
-            best[key] = entry
-    return tuple(best.values())
+        groups.setdefault(entry_key(entry), []).append(entry)
+    return tuple(tuple(sorted(group, key=_rank, reverse=True)) for group in groups.values())
 
 
 def _rank(entry: Entry) -> tuple[bool, bool, float]:

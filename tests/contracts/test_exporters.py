@@ -113,3 +113,17 @@ def test_an_export_is_renewed_whole(tmp_path):
     (tmp_path / "out" / "left-over").write_text("")
     export([tiled()], "triton", tmp_path / "out")
     assert not (tmp_path / "out" / "left-over").exists()
+
+
+def test_a_log_of_several_generators_serves_each_of_them(tmp_path):
+    """The fastest entry of a workload is left to those that can run it."""
+    pytest.importorskip("tvm")
+    axes = {"M": 256, "N": 128, "K": 64}
+    fast = tuned.entry_on(tuned.H200, "matmul", "triton.matmul_tiled", axes=axes, seconds=1e-5)
+    slow = tuned.entry_on(tuned.H200, "matmul", "tvm.untuned", axes=axes, seconds=2e-5)
+    slower = tuned.entry_on(tuned.H200, "matmul", "tvm.untuned", axes=axes, seconds=3e-5)
+    found = exporting.chosen([slower, slow, fast], find_exporter("tvm"))
+    assert [w.entry for w in found.winners] == [slow]
+    (refused,) = found.refused
+    assert "triton.matmul_tiled is made by triton" in refused
+    assert [w.entry for w in exporting.chosen([slow, fast], find_exporter("triton")).winners] == [fast]
