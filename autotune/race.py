@@ -89,12 +89,6 @@ class RaceResult:
         """The winner's median."""
         return float(np.median(self.samples[self.winner]))
 
-    @property
-    def best_library(self) -> tuple[str, float] | None:
-        """Name and median seconds of the fastest library call."""
-        medians = {name: float(np.median(times)) for name, times in self.library.items()}
-        return min(medians.items(), key=lambda item: item[1], default=None)
-
 
 def finalists(trials: Sequence[Measurement], default: Schedule, count: int = FINALISTS) -> list[Schedule]:
     """The fastest verified schedules with distinct binaries, fastest first, and the default."""

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from autotune.measurement import Status
-from autotune.recordings.bounded import faults_as_bad_log, unpacked
 from autotune.recordings.foreign import PHASES, stem_of
 from autotune.recordings.known_kernels import known_context
 from autotune.recordings.recording import Recording
@@ -19,16 +18,6 @@ from search_spaces.space import SKETCH, Schedule
 
 _STATUS = {"ok": Status.OK, "compile_error": Status.BUILD_ERROR, "runtime_error": Status.LAUNCH_ERROR}
 _COSTS = ("compile_ms", "verification_ms", "benchmark_ms", "framework_ms")
-
-
-def read_replay_table(path: Path) -> Recording:
-    """Reads `kernel__device.csv.gz`: every column before `status` is a tunable.
-
-    Raises:
-        BadLog: It cannot be read, or is no such table.
-    """
-    with faults_as_bad_log(path, "table of a recorded space"):
-        return recording_of_table(path, unpacked(path))
 
 
 def recording_of_table(path: Path, data: bytes) -> Recording:

@@ -76,7 +76,6 @@ def test_a_default_that_failed_is_not_raced():
 def test_the_fastest_library_call_is_the_one_compared_with():
     measure, _ = racer({schedule(0): 1.0, schedule(1): 0.5}, 0.01, 0, library=(("slow", 3.0), ("fast", 0.75)))
     result = run_race(measure, [trial(0, 1.0), trial(1, 0.5)], DEFAULT, seed=0)
-    assert result.best_library == ("fast", 0.75)
     assert result.over_library.times == pytest.approx(1.5, rel=0.05)
 
 

@@ -38,25 +38,25 @@ EXPECTED = (
 )
 
 
-def test_every_library_of_the_gpu_takes_part(tmp_path):
-    (tmp_path / "small.toml").write_text(SUITE)
-    words = (
-        "bench",
-        "small.toml",
-        "--target",
-        "cuda",
-        "--trials",
-        "8",
-        "--seconds",
-        "60",
-        "--out",
-        "out",
-        "--json",
-        "--gate",
-    )
+HELIONS = """
+title = "small"
+targets = ["cuda"]
+[mark]
+least = 0.01
+[[workloads]]
+op = "softmax"
+dtypes = ["float16"]
+shapes = ["M=256,N=512"]
+"""
+
+
+def benched(folder, suite, *words):
+    """The one suite's results."""
+    (folder / "small.toml").write_text(suite)
+    common = ("small.toml", "--target", "cuda", "--trials", "8", "--seconds", "60", "--out", "out", "--json")
     done = subprocess.run(
-        [sys.executable, "-m", "autotune", *words],
-        cwd=tmp_path,
+        [sys.executable, "-m", "autotune", "bench", *common, *words],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
@@ -64,7 +64,12 @@ def test_every_library_of_the_gpu_takes_part(tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
-    (suite,) = json.loads(done.stdout)["suites"]
+    (found,) = json.loads(done.stdout)["suites"]
+    return found
+
+
+def test_every_library_of_the_gpu_takes_part(tmp_path):
+    suite = benched(tmp_path, SUITE, "--gate")
     assert all(standing["met"] for standing in suite["standings"])
     for workload, expected in zip(suite["workloads"], EXPECTED, strict=True):
         result = workload["result"]
@@ -74,3 +79,10 @@ def test_every_library_of_the_gpu_takes_part(tmp_path):
     reduce = suite["workloads"][-1]
     assert reduce["copy_bytes_per_second"] > 1e11
     assert 0.0 < reduce["share_of_copy"] < 1.5
+
+
+@pytest.mark.slow
+def test_helion_searches_in_the_process_that_measures(tmp_path):
+    pytest.importorskip("helion")
+    (workload,) = benched(tmp_path, HELIONS, "--compile")["workloads"]
+    assert "Helion, quick effort" in workload["result"]["rivals"], workload["result"]["refused"]

@@ -31,6 +31,9 @@ class Helion(Library):
             return {}
         kernel = getattr(registry.optional(KERNELS, "rivals"), task.workload.operator)
         kernel.settings.autotune_effort = "quick"
+        # It may compile in processes of its own, which end by themselves. One that has the device would outlive a tuner
+        # that is killed.
+        kernel.settings.autotune_benchmark_subprocess = False
         if task.workload.operator != "attention":
             return {NAME: lambda: kernel(*inputs)}
         heads = [i.flatten(0, 1) for i in inputs]

@@ -107,3 +107,14 @@ def test_helions_kernels_compute_their_operators(operator, axes):
     environment = {**os.environ, "HELION_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_helion_has_the_device_in_no_process_of_its_own():
+    """It would be left behind where the tuner is killed."""
+    pytest.importorskip("helion")
+    from autotune.benchmark import helion_kernels
+
+    task = cuda_task("softmax", M=6, N=50)
+    assert helion.LIBRARY.calls(task, (None,), (None,))
+    settings = helion_kernels.softmax.settings
+    assert not settings.autotune_benchmark_subprocess
