@@ -20,7 +20,7 @@ from autotune.clock import now
 from autotune.comparison.replay import replay
 from autotune.environment import read_environment
 from autotune.prior.experience import Experience
-from autotune.prior.kinship import vendor
+from autotune.prior.kinship import distance, vendor
 from autotune.prior.prior import Prior
 from autotune.prior.source import matches
 from autotune.recordings.finding import find_recordings, read_recording
@@ -90,14 +90,8 @@ def other_device(recording: Recording) -> Callable[[Experience], bool]:
 
 def other_shape(recording: Recording) -> Callable[[Experience], bool]:
     """The same device, other tasks; an axis that only one of two tells of makes none of them another one."""
-
-    def differs(experience: Experience) -> bool:
-        here, there = recording.context, experience.context
-        axes = [name for name in here if name in there and (name.startswith("axis ") or name == "bits")]
-        same = (experience.kernel, experience.device) == (recording.kernel, recording.device)
-        return not same or any(here[name] != there[name] for name in axes)
-
-    return differs
+    here = recording.kernel, recording.device
+    return lambda e: (e.kernel, e.device) != here or distance(recording.context, recording.device, e, same=True) > 0.0
 
 
 def other_vendor(recording: Recording) -> Callable[[Experience], bool]:

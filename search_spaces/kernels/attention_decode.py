@@ -67,6 +67,29 @@ def joined(
 
 
 @triton.jit
+def loaded(
+    k,
+    v,
+    at,
+    column,
+    feature,
+    S: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """Keys and values of the positions `column`, which lie at `at`; 0 outside of the cache."""
+    if S % BLOCK_N == 0 and D == BLOCK_D:
+        key = tl.load(k + at)
+        value = tl.load(v + at)
+    else:
+        inside = (column < S)[:, None] & (feature < D)[None, :]
+        key = tl.load(k + at, mask=inside, other=0.0)
+        value = tl.load(v + at, mask=inside, other=0.0)
+    return key, value
+
+
+@triton.jit
 def folded(
     query,
     key,
@@ -203,13 +226,7 @@ def decode(
     for step in tl.range(piece * STEPS // pieces, (piece + 1) * STEPS // pieces, num_stages=STAGES):
         column = step * BLOCK_N + tl.arange(0, BLOCK_N)
         at = column[:, None] * D + feature[None, :]
-        if S % BLOCK_N == 0 and D == BLOCK_D:
-            key = tl.load(k + at)
-            value = tl.load(v + at)
-        else:
-            inside = (column < S)[:, None] & (feature < D)[None, :]
-            key = tl.load(k + at, mask=inside, other=0.0)
-            value = tl.load(v + at, mask=inside, other=0.0)
+        key, value = loaded(k, v, at, column, feature, S, D, BLOCK_N, BLOCK_D)
         peak, total, sums = folded(query, key, value, column, last, peak, total, sums, S, T, SCALE, BLOCK_N, DOT)
     finish(
         o,

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from search_spaces.kernels.attention_decode import LOWEST, finish, folded
+from search_spaces.kernels.attention_decode import LOWEST, finish, folded, loaded
 
 
 @triton.jit
@@ -63,13 +63,7 @@ def decode(
         else:
             page = tl.load(table + column // PAGE, mask=column < S, other=0)
         at = (page.to(tl.int64) * PAGE + column % PAGE)[:, None] * (G * D) + feature[None, :]
-        if S % BLOCK_N == 0 and D == BLOCK_D:
-            key = tl.load(k + at)
-            value = tl.load(v + at)
-        else:
-            inside = (column < S)[:, None] & (feature < D)[None, :]
-            key = tl.load(k + at, mask=inside, other=0.0)
-            value = tl.load(v + at, mask=inside, other=0.0)
+        key, value = loaded(k, v, at, column, feature, S, D, BLOCK_N, BLOCK_D)
         peak, total, sums = folded(query, key, value, column, last, peak, total, sums, S, T, SCALE, BLOCK_N, DOT)
     finish(
         o,
