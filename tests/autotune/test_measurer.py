@@ -14,8 +14,11 @@ from search_spaces.space import Schedule
 from search_spaces.target import Target
 from search_spaces.task import Task, find_operator
 
-TOY = f"{Path(__file__).parents[1] / 'support' / 'toy.py'}:Toy"
+TOY_FILE = Path(__file__).parents[1] / "support" / "toy.py"
+TOY = f"{TOY_FILE}:Toy"
 RECORDED = Path(__file__).parents[1] / "support" / "recorded.py"
+# Seconds: room enough for a sound schedule on a machine that does other things too.
+LIMIT = 4.0
 HARDWARE = cpu_hardware("test", 2, 1 << 20, 1e12, {"float32": 1e13})
 
 
@@ -27,9 +30,8 @@ def task():
 
 @pytest.fixture
 def measurer(task, tmp_path):
-    made = Measurer(
-        Local(Site(), tmp_path), Measuring(task, Policy(samples=3, build_seconds=2.0, run_seconds=2.0)), jobs=2
-    )
+    policy = Policy(samples=3, build_seconds=LIMIT, run_seconds=LIMIT)
+    made = Measurer(Local(Site(), tmp_path), Measuring(task, policy), jobs=2)
     made.device()
     yield made
     made.close()
@@ -54,12 +56,12 @@ EXPECTED = {
     "none": (Status.OK, ""),
     "build_error": (Status.BUILD_ERROR, "does not compile"),
     "build_abort": (Status.CRASHED, "SIGABRT"),
-    "build_hang": (Status.TIMEOUT, "longer than 2 s"),
+    "build_hang": (Status.TIMEOUT, "longer than 4 s"),
     "raise": (Status.LAUNCH_ERROR, "illegal memory access"),
     "exit": (Status.CRASHED, "code 3"),
     "abort": (Status.CRASHED, "SIGABRT"),
     "segfault": (Status.CRASHED, "SIGSEGV"),
-    "hang": (Status.TIMEOUT, "longer than 2 s"),
+    "hang": (Status.TIMEOUT, "longer than 4 s"),
     "wrong": (Status.WRONG_RESULT, "tolerance"),
     "skip_write": (Status.WRONG_RESULT, "not finite"),
     "partial_write": (Status.WRONG_RESULT, "not finite"),
@@ -103,7 +105,7 @@ def test_a_clearly_slow_candidate_is_timed_no_further(tmp_path):
     made.close()
 
 
-def test_an_endless_candidate_is_run_twice_and_no_more(task, measurer):
+def test_an_endless_candidate_is_run_twice_and_no_more(task, measurer, tmp_path):
     measurer.submit([with_trick(task, "none")])
     drain(measurer)
     endless = with_trick(task, "endless")
@@ -113,7 +115,8 @@ def test_an_endless_candidate_is_run_twice_and_no_more(task, measurer):
     assert len(ended.samples) == 1
     assert ended.samples[0] >= 0.3
     assert "more than twice" in ended.detail
-    assert ended.phases.check + ended.phases.measure < 4 * 0.3
+    (launches,) = tmp_path.rglob(load_file(TOY_FILE).LAUNCHES)
+    assert len(launches.read_text().splitlines()) == 2
 
 
 def test_a_race_times_everyone_each_round(task, measurer):
@@ -124,7 +127,9 @@ def test_a_race_times_everyone_each_round(task, measurer):
     assert {len(t) for t in times.values()} == {4}
     assert set(times) == set(racers)
     assert len(library["numpy"]) == 4
-    assert min(times[racers[1]]) > min(times[racers[0]])
+    pause_of = load_file(TOY_FILE).pause_of
+    assert pause_of(racers[1]) > 10 * pause_of(racers[0])
+    assert all(min(times[r]) >= pause_of(r) for r in racers), "each has its own times, however busy the machine"
 
 
 def test_a_time_below_the_roofline_is_implausible(tmp_path):
