@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import os
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Optional
 
 import msgspec
 
@@ -18,12 +18,94 @@ from autotune.recall import Winner
 from search_spaces.installed_text import function_of, source_file
 from search_spaces.operators.block_fp8_matmul import BLOCK
 from search_spaces.schedule import Schedule
-from search_spaces.sketches.block_fp8 import EngineBlockFp8, engine_tile
+from search_spaces.sketches.engines import EngineSketch, engine_tile
 
 Row = dict[str, int]
 # In the folder of the engine's file that reads it.
 CONFIGS = "configs"
-_LOOK_UP = "get_w8a8_block_fp8_configs"
+# Methods of the engines' loggers.
+_LOGGING = ("debug", "info", "info_once", "warning", "warning_once")
+
+
+class EngineFile(ABC):
+    """The files of one of an engine's kernels.
+
+    Class attributes:
+        sketch: The kernel's.
+        reader: The engine's file with the function that reads them, in its package.
+    """
+
+    sketch: EngineSketch
+    reader: str
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """What the engine's user must know of them."""
+
+    @abstractmethod
+    def place(self, winner: Winner) -> Path:
+        """The file of a winner in the export; the problem and the device are in its name."""
+
+    @abstractmethod
+    def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
+        """What the installed engine's function finds for a winner's problem in the export."""
+
+    def function(self, names: tuple[str, ...], found: Mapping[str, Any]) -> Any:
+        """The last of the reader's functions `names`; `found` is what they refer to beside the standard library."""
+        silent = SimpleNamespace(**dict.fromkeys(_LOGGING, lambda *_, **__: None))
+        standard = {"functools": functools, "json": json, "os": os, "logger": silent}
+        typing = {"Any": Any, "Dict": dict, "List": list, "Tuple": tuple, "Optional": Optional}
+        return function_of(self.sketch.package, self.reader, names, {**standard, **typing, **found})
+
+
+class BlockFp8File(EngineFile):
+    """Files for weights with a scale for each block of 128 x 128.
+
+    Class attributes:
+        separator: Between the numbers of a block in a file's name.
+    """
+
+    separator: str
+    _LOOK_UP = "get_w8a8_block_fp8_configs"
+
+    @abstractmethod
+    def device_name(self, winner: Winner) -> str:
+        """The winner's device as the engine writes it in the name of these files."""
+
+    @abstractmethod
+    def names(self, winner: Winner) -> Mapping[str, Any]:
+        """What the engine's function refers to of the engine, as if the winner's device were here."""
+
+    def place(self, winner: Winner) -> Path:
+        """The weight's shape, the device and the block are in the name."""
+        n, k = winner.task.workload["N"], winner.task.workload["K"]
+        block = self.separator.join([str(BLOCK)] * 2)
+        named = f"N={n},K={k},device_name={self.device_name(winner)},dtype=fp8_w8a8,block_shape=[{block}].json"
+        return Path(CONFIGS, named)
+
+    def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
+        """It looks for files beside its own."""
+        file = {"__file__": str(folder.resolve() / Path(self.reader).name)}
+        function = self.function((self._LOOK_UP,), {**file, **self.names(winner)})
+        shape = winner.task.workload["N"], winner.task.workload["K"]
+        found: Mapping[int, Mapping[str, Any]] | None = function(*shape, BLOCK, BLOCK)
+        return found
+
+
+class FusedMoeFile(EngineFile):
+    """Files for a mixture of experts: one configuration for both products."""
+
+    _LOOK_UP = ("get_config_file_name", "get_moe_configs")
+
+    @abstractmethod
+    def device_name(self, winner: Winner) -> str:
+        """The winner's device as the engine writes it in the name of these files."""
+
+    def name(self, winner: Winner) -> str:
+        """Experts and their width on a device are in the name; neither is the model's width, nor a token's experts."""
+        e, n = winner.task.workload["E"], winner.task.workload["N"]
+        return f"E={e},N={n},device_name={self.device_name(winner)}.json"
 
 
 class EngineExporter(Exporter):
@@ -33,33 +115,36 @@ class EngineExporter(Exporter):
     them. Only schedules of the engine's own kernel can be said; where another won, the fastest runner-up of it is.
 
     Class attributes:
-        sketches: Sketches of the engine's kernels.
-        separator: Between the numbers of a block in a file's name.
+        files: Those of each kernel.
     """
 
-    sketches: tuple[EngineBlockFp8, ...]
-    separator: str
+    files: tuple[EngineFile, ...]
 
     def missing(self) -> str | None:
         """The engine's text, without which nothing can be read again; its dependencies need not be there."""
-        absent = next((s for s in self.sketches if source_file(s.package, s.file) is None), None)
+        needed = ((f.sketch.package, file) for f in self.files for file in (f.sketch.file, f.reader))
+        absent = next((found for found in needed if source_file(*found) is None), None)
         if absent is None:
             return None
-        return f"{absent.package} is not installed, or has no {absent.file}; pip install --no-deps {absent.package}"
+        return f"{absent[0]} is not installed, or has no {absent[1]}; pip install --no-deps {absent[0]}"
+
+    def file_of(self, winner: Winner) -> EngineFile:
+        """The files of the kernel that does what the winner does."""
+        return next(f for f in self.files if f.sketch.operator == winner.task.workload.operator)
 
     def why_not(self, winner: Winner) -> str | None:
         """The winner, or one of its runners-up, must be of the engine's kernel."""
-        kernel = next((s for s in self.sketches if s.operator == winner.task.workload.operator), None)
-        if kernel is None:
-            wanted = " or ".join(str(s.operator) for s in self.sketches)
-            return f"the engine has a configuration file for {wanted}, not for {winner.task.workload.operator}"
+        operator = winner.task.workload.operator
+        if operator not in [f.sketch.operator for f in self.files]:
+            wanted = " and ".join(str(f.sketch.operator) for f in self.files)
+            return f"the engine has configuration files for {wanted}, not for {operator}"
         if self.expressible(winner) is None:
-            return f"it was not tuned on the engine's kernel; tune it with --sketch {kernel.name}"
+            return f"it was not tuned on the engine's kernel; tune it with --sketch {self.file_of(winner).sketch.name}"
         return None
 
     def expressible(self, winner: Winner) -> Schedule | None:
         """The winner's schedule, or the fastest runner-up's, that is of the engine's kernel."""
-        names = {sketch.name for sketch in self.sketches}
+        names = {f.sketch.name for f in self.files}
         others = (Schedule.from_json(other.schedule) for other in winner.entry.runners_up)
         fitting = (s for s in (winner.schedule, *others) if s.sketch in names)
         return next((s for s in fitting if winner.task.space.why_not(s) is None), None)
@@ -71,12 +156,15 @@ class EngineExporter(Exporter):
         return {**engine_tile(schedule), **{n: schedule.integer(n) for n in ("num_warps", "num_stages")}}
 
     def write(self, winners: Sequence[Winner], folder: Path) -> None:
-        """One file a weight's shape, block and device."""
+        """One file a name; what a name cannot tell apart must not be in one log."""
         files: dict[Path, dict[str, Row]] = {}
+        written: dict[tuple[Path, int], Winner] = {}
         for winner in sorted(winners, key=lambda w: w.task.workload["M"]):
-            rows = files.setdefault(self.place(winner), {})
-            if rows.setdefault(str(winner.task.workload["M"]), self.row(winner)) != self.row(winner):
-                raise ExportFault(f"{winner}: the log holds two of it in different dtypes; export one of them")
+            place, count = self.file_of(winner).place(winner), winner.task.workload["M"]
+            other = written.setdefault((place, count), winner)
+            if self.row(other) != self.row(winner):
+                raise ExportFault(f"{other} and {winner} are one to the engine, M={count} of {place.name}: export one")
+            files.setdefault(place, {})[str(count)] = self.row(winner)
         for place, rows in files.items():
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             (folder / place).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=4))
@@ -84,46 +172,9 @@ class EngineExporter(Exporter):
     def reopen(self, winners: Sequence[Winner], folder: Path) -> Sequence[str]:
         """Has the engine's own function look every configuration up."""
         for winner in winners:
-            found = self.looked_up(winner, folder)
+            found = self.file_of(winner).looked_up(winner, folder)
             if found is None or dict(found.get(winner.task.workload["M"], {})) != self.row(winner):
                 raise ExportFault(f"the engine does not find {winner} in its file")
         others = [w for w in winners if self.expressible(w) != w.schedule]
-        return (
-            *self.notes,
-            *(f"{w}: not the winner but a runner-up is exported, {self.expressible(w)}" for w in others),
-        )
-
-    @property
-    @abstractmethod
-    def notes(self) -> tuple[str, ...]:
-        """What the engine's user must know of every export."""
-
-    @abstractmethod
-    def device_name(self, winner: Winner) -> str:
-        """The winner's device as the engine writes it in a file's name."""
-
-    @abstractmethod
-    def names(self, winner: Winner) -> Mapping[str, Any]:
-        """What the engine's function refers to beside the standard library, as if the winner's device were here."""
-
-    def place(self, winner: Winner) -> Path:
-        """The file of a winner in the export; the weight's shape, the device and the block are in the name."""
-        n, k = winner.task.workload["N"], winner.task.workload["K"]
-        block = self.separator.join([str(BLOCK)] * 2)
-        named = f"N={n},K={k},device_name={self.device_name(winner)},dtype=fp8_w8a8,block_shape=[{block}].json"
-        return Path(CONFIGS, named)
-
-    def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
-        """What the installed engine's function finds for a winner's problem, the export in its package's place."""
-        (kernel,) = self.sketches
-        names = {
-            # It looks for files beside its own.
-            "__file__": str(folder.resolve() / Path(kernel.file).name),
-            "logger": logging.getLogger(__name__),
-            **{"functools": functools, "json": json, "os": os, "Any": Any},
-            **self.names(winner),
-        }
-        function = function_of(kernel.package, kernel.file, (_LOOK_UP,), names)
-        shape = winner.task.workload["N"], winner.task.workload["K"]
-        found: Mapping[int, Mapping[str, Any]] | None = function(*shape, BLOCK, BLOCK)
-        return found
+        notes = dict.fromkeys(note for w in winners for note in self.file_of(w).notes)
+        return (*notes, *(f"{w}: not the winner but a runner-up is exported, {self.expressible(w)}" for w in others))

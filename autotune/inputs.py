@@ -16,6 +16,8 @@ _PERIODS = (13, 17, 19, 23)
 _INTEGER_SPREAD = 4.0
 # Digits of a value that decide its code.
 _CODE_STEPS = 4096.0
+# Whose fractions say what a choice is: so many for a difference of one.
+_CHOICE_STEPS = 61.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ def filled(xp: Any, values: Any, spec: TensorSpec, scale: float = 1.0) -> Any:
         return xp.reshape(order * (spec.bound // math.prod(spec.shape)), spec.shape)
     if spec.content is Content.OFFSETS:
         return _ends(xp, values, spec.bound)
+    if spec.content is Content.CHOICES:
+        return _choices(xp, values, spec.bound)
     return stored(xp, values, spec.dtype, scale)
 
 
@@ -84,6 +88,20 @@ def _ends(xp: Any, values: Any, bound: int) -> Any:
     ends = xp.where(ends > bound, xp.zeros_like(ends) + bound, ends)
     ends[-1] = bound
     return ends
+
+
+def _choices(xp: Any, values: Any, bound: int) -> Any:
+    """Indices by the values' digits, each of a row out of a stretch of its own; equal rows make equal choices.
+
+    The stretches start where the first value of the row says, so that any index may come first.
+    """
+    count = values.shape[-1]
+    stretch = bound // count
+    digits = xp.remainder(xp.astype(values, xp.float64) * _CHOICE_STEPS, 1.0)
+    inside = xp.floor(digits * stretch)
+    inside = xp.where(inside >= stretch, xp.zeros_like(inside), inside)
+    start = xp.floor(digits[..., :1] * bound)
+    return xp.remainder(start + inside + xp.arange(count, device=values.device) * stretch, bound)
 
 
 def normal(draw: Draw) -> Any:

@@ -10,6 +10,9 @@ from typing import Any
 
 from search_spaces.errors import MissingDependency
 
+# In the place of a default where there is none.
+REQUIRED = object()
+
 
 def source_file(package: str, file: str) -> Path | None:
     """The file of an installed package, or None where there is none; imports nothing.
@@ -39,6 +42,33 @@ def function_of(package: str, file: str, names: tuple[str, ...], namespace: Mapp
     Raises:
         MissingDependency: The package is not installed, or its file defines no such function.
     """
+    path, definitions = _defined(package, file, names)
+    # Under the file's own name, so that who asks for a function's source finds it.
+    program = compile(ast.Module([*definitions], []), str(path), "exec")
+    made = {"__name__": f"{package}.{names[-1]}", **namespace}
+    exec(program, made)
+    return made[names[-1]]
+
+
+def parameters_of(package: str, file: str, name: str) -> dict[str, Any]:
+    """The parameters of a function of a package's file in their order, each with its default, REQUIRED without one.
+
+    Args:
+        package: A top-level package.
+        file: Its path in the package's folder.
+        name: The function; its defaults are literals.
+
+    Raises:
+        MissingDependency: The package is not installed, or its file defines no such function.
+    """
+    _, (definition,) = _defined(package, file, (name,))
+    given = definition.args.args
+    defaults = [ast.literal_eval(default) for default in definition.args.defaults]
+    return dict(zip((a.arg for a in given), [REQUIRED] * (len(given) - len(defaults)) + defaults, strict=True))
+
+
+def _defined(package: str, file: str, names: tuple[str, ...]) -> tuple[Path, list[ast.FunctionDef]]:
+    """The file, and the definitions called `names` in it."""
     path = source_file(package, file)
     remedy = f"pip install --no-deps {package}"
     if path is None:
@@ -47,8 +77,4 @@ def function_of(package: str, file: str, names: tuple[str, ...], namespace: Mapp
     absent = [name for name in names if name not in defined]
     if absent:
         raise MissingDependency(f"this version of {package} has no {absent[0]} in {file}", remedy)
-    # Under the file's own name, so that who asks for a function's source finds it.
-    program = compile(ast.Module([defined[name] for name in names], []), str(path), "exec")
-    made = {"__name__": f"{package}.{names[-1]}", **namespace}
-    exec(program, made)
-    return made[names[-1]]
+    return path, [defined[name] for name in names]

@@ -57,12 +57,14 @@ class Content(StrEnum):
 
     `CODES`: several small integers packed into each, so that all bits count. `PAGES`: indices below a bound, no two
     equal. `OFFSETS`: where groups end that lie one after the other, the last one at a bound; a group may be empty.
+    `CHOICES`: indices below a bound, no two equal in a row of the last axis.
     """
 
     VALUES = "values"
     CODES = "codes"
     PAGES = "pages"
     OFFSETS = "offsets"
+    CHOICES = "choices"
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class TensorSpec:
         dtype: Of its elements.
         output: Whether it is written.
         content: What the elements of an input are.
-        bound: The bound of pages and offsets.
+        bound: The bound of pages, offsets and choices.
     """
 
     name: str

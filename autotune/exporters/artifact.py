@@ -72,6 +72,8 @@ class ArtifactExporter(Exporter):
         if missing is not None:
             return missing
         sketch = winner.task.sketch_of(winner.schedule)
+        if isinstance(sketch, TritonSketch) and len(sketch.launches(winner.task, winner.schedule)) > 1:
+            return "it is several kernels one after the other, and launch data is one kernel's"
         if isinstance(sketch, TritonSketch) and _has_workspace(sketch, winner):
             return "it needs memory of its own beside the tensors, which launch data cannot say"
         if generator == "tvm" and winner.task.target.kind == "cuda":

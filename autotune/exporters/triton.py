@@ -38,6 +38,8 @@ class TritonExporter(Exporter):
             return f"{sketch.name} is made by {sketch.generator}, not by Triton"
         if sketch.launch(winner.task, winner.schedule).cluster > 1:
             return "triton.Config cannot say its clusters of blocks"
+        if len(sketch.launches(winner.task, winner.schedule)) > 1:
+            return "it is several kernels one after the other, and a triton.Config is one kernel's"
         return None
 
     def write(self, winners: Sequence[Winner], folder: Path) -> None:
@@ -65,7 +67,9 @@ def tuned_config(winner: Winner) -> TunedConfig:
     launch, data = sketch.launch(winner.task, winner.schedule), winner.task.workload
     axes = dict(data.axes)
     scalars = {name: a.value for name, a in launch.arguments.items() if isinstance(a, ScalarArgument)}
-    constants = {name: value for name, value in launch.constants.items() if name not in axes}
+    given = {name: value for name, value in launch.constants.items() if name not in axes}
+    # What an engine's kernel has beside them, types and what is not passed, is no part of a configuration.
+    constants = {name: value for name, value in given.items() if isinstance(value, bool | int | float | str)}
     return TunedConfig(
         operator=data.operator,
         axes=axes,

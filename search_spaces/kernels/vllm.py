@@ -11,3 +11,9 @@ block_fp8 = function_of(
     ("_w8a8_triton_block_scaled_mm",),
     {"triton": triton, "tl": tl},
 )
+fused_moe = function_of(
+    "vllm",
+    "model_executor/layers/fused_moe/fused_moe.py",
+    ("write_zeros_to_output", "fused_moe_kernel"),
+    {"triton": triton, "tl": tl},
+)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
-from search_spaces.installed_text import source_file
 from search_spaces.operators.block_fp8_matmul import BLOCK, blocks
+from search_spaces.sketches.engines import EngineSketch, engine_tile
 from search_spaces.sketches.followed import needs_narrow
 from search_spaces.sketches.tiles import (
     Footprint,
@@ -133,28 +132,14 @@ def _shared_bytes(task: Task, rows: int, columns: int, depth: int, warps: int, s
     return copies * (columns + (rows if stages > 1 else 0)) * depth
 
 
-class EngineBlockFp8(BlockFp8Tiled):
-    """The kernel of an inference engine, launched as the engine launches it, so that its configuration is tuned.
+class EngineBlockFp8(EngineSketch, BlockFp8Tiled):
+    """The kernel of an inference engine."""
 
-    Class attributes:
-        package: The engine's package. Of it only the kernel's own text is used; nothing of it is imported.
-        file: Where in the package the kernel is.
-    """
-
-    package: str
-    file: str
     widths = (16, 32, 64, 128, 256)
 
     def refuses(self, task: Task) -> str | None:
         """Where the engine is not installed; else as this project's own kernel."""
-        if source_file(self.package, self.file) is None:
-            return f"its kernel is {self.package}'s, which is not installed here: pip install --no-deps {self.package}"
-        return super().refuses(task)
-
-    def sources(self) -> tuple[Path, ...]:
-        """The sketch's files and the engine's."""
-        found = source_file(self.package, self.file)
-        return (*super().sources(), *((found,) if found else ()))
+        return self.missing() or super().refuses(task)
 
     def arguments(self, task: Task) -> dict[str, Argument]:
         """Tensors, extents and strides, the integers specialised as at the engine's own launch."""
@@ -172,9 +157,3 @@ class EngineBlockFp8(BlockFp8Tiled):
     def constants(self, task: Task, schedule: Schedule) -> dict[str, int | float | bool | str]:
         """The tile under the engine's names."""
         return dict(engine_tile(schedule))
-
-
-def engine_tile(schedule: Schedule) -> dict[str, int]:
-    """The tile of a schedule as the engines' configuration files name it, without warps and stages."""
-    sizes = {f"BLOCK_SIZE_{axis}": schedule.integer(f"block_{axis.lower()}") for axis in "MNK"}
-    return {**sizes, "GROUP_SIZE_M": schedule.integer("group")}

@@ -30,5 +30,5 @@ class IndexedPieces(IndexedRows, ReducedPieces):
         for name, argument in super().arguments(task, schedule).items():
             made[name] = argument
             if isinstance(argument, WorkspaceArgument) and name == "partial":
-                made["places"] = WorkspaceArgument(argument.words, "int32")
+                made["places"] = WorkspaceArgument(argument.elements, "int32")
         return made

@@ -225,6 +225,32 @@ def buffers(limits: Limits, stages: int, asynchronous: bool) -> int:
     return max(1, stages if asynchronous else stages - 1)
 
 
+def operand_bytes(
+    limits: Limits, dtype: str, tile: tuple[int, int, int], warps: int, stages: int, sides: int = 1, first: int = 0
+) -> int:
+    """Shared memory for the operands of a product on their way, at least.
+
+    Args:
+        limits: The architecture's.
+        dtype: Of the operands.
+        tile: Rows, columns and depth.
+        warps: Of a program.
+        stages: Of the loop over the depth.
+        sides: Matrices in the place of the second operand, each as wide as the tile.
+        first: Rows of the operand that goes first into the tensor cores, where they are not the tile's.
+    """
+    rows, columns, depth = tile
+    if capability(limits) is None:
+        # On AMD the smaller operand is not always copied ahead, and where nothing is the larger need not be there.
+        smaller, larger = sorted((rows, sides * columns))
+        ahead = 0 if one_operand(limits, stages) else buffers(limits, stages, asynchronous=False) * larger
+        return (ahead + smaller) * depth * ITEMSIZE[dtype]
+    copies = buffers(limits, stages, warp_group_product(limits, dtype, first or rows, warps))
+    # With one stage the first operand is in registers before the second matrix arrives.
+    strips = sides * columns + (rows if sides == 1 or stages > 1 else 0)
+    return copies * strips * depth * ITEMSIZE[dtype]
+
+
 def useful_stages(limits: Limits, knobs: tuple[str, ...], steps: Callable[..., int]) -> Constraint:
     """No deeper pipeline than the main loop has `steps`; `knobs` are those that `steps` takes and, last, the stages."""
 

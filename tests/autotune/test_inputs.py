@@ -47,6 +47,15 @@ def test_ends_of_groups_rise_to_the_last_row(values, bound):
     assert made[-1] == bound
 
 
+@given(drawn((6, 4)), st.integers(4, 1000))
+def test_choices_of_a_row_are_different_ones_of_those_there_are(values, bound):
+    made = filled(np, values, TensorSpec("IDS", (6, 4), "int32", content=Content.CHOICES, bound=bound))
+    assert np.array_equal(made, np.floor(made))
+    assert all(len(set(row)) == 4 for row in made.tolist())
+    assert made.min() >= 0
+    assert made.max() < bound
+
+
 @given(drawn((11,)))
 def test_codes_are_whole_numbers_of_a_byte(values):
     made = filled(np, values, TensorSpec("B", (11,), "int8", content=Content.CODES))
@@ -61,6 +70,10 @@ def test_normal_values_make_uneven_and_empty_groups_and_all_codes():
     assert sizes.max() > 2 * sizes.mean()
     codes = filled(np, np.resize(values, 10_000) * 1.7, TensorSpec("B", (10_000,), "int8", content=Content.CODES))
     assert len(set(codes.tolist())) > 200
+    ids = filled(np, values.reshape(250, 4), TensorSpec("IDS", (250, 4), "int32", content=Content.CHOICES, bound=16))
+    often = np.bincount(ids.astype(int).ravel(), minlength=16)
+    assert 40 < often.min() < often.max() < 85
+    assert len({tuple(np.diff(row)) for row in ids.tolist()}) > 50
 
 
 @pytest.mark.parametrize("kind", FOR_FINALISTS.values(), ids=FOR_FINALISTS)
@@ -83,6 +96,7 @@ def test_numpy_and_torch_make_the_same_of_every_distribution(content, kind):
     [
         ("argmax", {"M": 9, "N": 300}),
         ("attention_paged", {"B": 3, "H": 4, "G": 2, "S": 50, "D": 16, "T": 2}),
+        ("fused_moe", {"E": 5, "M": 20, "T": 2, "N": 24, "K": 40}),
         ("grouped_matmul", {"E": 5, "M": 20, "T": 2, "N": 24, "K": 40}),
         ("int8_dynamic_linear", {"M": 9, "N": 24, "K": 256}),
         ("weight_only_linear", {"M": 3, "N": 24, "K": 256}),

@@ -67,45 +67,61 @@ class ScalarArgument:
 class WorkspaceArgument:
     """Device memory of the kernel's own, zero before the first launch; a launch leaves its counters at zero again.
 
-    Launches of one bound kernel share it and must not overlap.
+    Launches of one bound schedule share it and must not overlap.
 
     Attributes:
-        words: Its size in words of 4 bytes.
-        dtype: Of the pointer: `float32` or `int32`.
+        elements: Its size.
+        dtype: Of its elements.
+        name: Under which the schedule's other kernels find what this one leaves there, "" where none does.
     """
 
-    words: int
+    elements: int
     dtype: str = "float32"
+    name: str = ""
 
 
+@dataclass(frozen=True)
+class TypeConstant:
+    """A constant that is one of Triton's types.
+
+    Attributes:
+        dtype: Its name, e.g. "bfloat16".
+    """
+
+    dtype: str
+
+
+Constant = int | float | bool | str | TypeConstant | None
 Argument = TensorArgument | DescriptorArgument | ScalarArgument | WorkspaceArgument
 
 
 @dataclass(frozen=True)
 class TritonLaunch:
-    """How one schedule is compiled and launched.
+    """How one kernel of a schedule is compiled and launched.
 
     Attributes:
         arguments: Kernel parameter name -> argument, in the kernel's parameter order.
-        constants: Kernel parameter name -> constexpr value.
+        constants: Kernel parameter name -> constexpr value; between arguments where the kernel's own order is such.
         grid: Number of programs in x, y, z.
         num_warps: Warps of a program.
         num_stages: Depth of software pipelining.
         maxnreg: Register cap per thread, None for none.
         cluster: Programs that run as one cluster of blocks, consecutive in x; their number divides the grid.
+        kernel: `module:function` where it is not the sketch's.
     """
 
     arguments: Mapping[str, Argument]
-    constants: Mapping[str, int | float | bool | str]
+    constants: Mapping[str, Constant]
     grid: tuple[int, int, int]
     num_warps: int
     num_stages: int
     maxnreg: int | None = None
     cluster: int = 1
+    kernel: str = ""
 
 
 class TritonSketch(Sketch):
-    """A sketch whose programs are one `@triton.jit` kernel with constexpr parameters.
+    """A sketch whose programs are one `@triton.jit` kernel with constexpr parameters, or several in a row.
 
     Class attributes:
         kernel: `module:function` of what Triton or Gluon jits; the module is imported only where Triton is used.
@@ -117,7 +133,11 @@ class TritonSketch(Sketch):
 
     @abstractmethod
     def launch(self, task: Task, schedule: Schedule) -> TritonLaunch:
-        """Arguments, constants, grid and compiler options of `schedule`."""
+        """Arguments, constants, grid and compiler options of `schedule`; of its main kernel where it has several."""
+
+    def launches(self, task: Task, schedule: Schedule) -> tuple[TritonLaunch, ...]:
+        """All kernels of `schedule` in their order, each begun when the one before has ended."""
+        return (self.launch(task, schedule),)
 
     def sources(self) -> tuple[Path, ...]:
         """The sketch's file, its kernel's, and those beside that which the kernel takes functions from."""

@@ -28,19 +28,16 @@ from search_spaces.sketches.promotion import (
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
-    buffers,
-    capability,
     fits_registers,
     fits_shared,
     gpu_only,
     nearest,
     on_tensor_cores,
-    one_operand,
+    operand_bytes,
     padded,
     power_of_two,
     useful_stages,
     vectors,
-    warp_group_product,
 )
 from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorArgument, TritonLaunch
 from search_spaces.space import Constraint, Family, Knob, Schedule, Value
@@ -170,16 +167,11 @@ class MatmulTiled(TiledSketch):
 
     def shared_bytes(self, task: Task, tile: Tile) -> int:
         """Shared memory of a program, at least: the tiles of A and B on their way."""
-        limits, dtype = task.hardware.limits, operand_dtype(task)
-        copies = buffers(limits, tile.num_stages, warp_group_product(limits, dtype, tile.rows, tile.num_warps))
-        # With one stage A is in registers before the second matrix arrives.
-        strips = self.sides * tile.block_n + (tile.block_m if self.sides == 1 or tile.num_stages > 1 else 0)
-        if capability(limits) is None:
-            # On AMD the smaller operand is not always copied ahead, and where nothing is the larger need not be there.
-            smaller, larger = sorted((tile.block_m, self.sides * tile.block_n))
-            ahead = 0 if one_operand(limits, tile.num_stages) else copies * larger
-            return (ahead + smaller) * tile.block_k * ITEMSIZE[dtype]
-        return copies * strips * tile.block_k * ITEMSIZE[dtype]
+        whole = (tile.block_m, tile.block_n, tile.block_k)
+        warps, stages = tile.num_warps, tile.num_stages
+        return operand_bytes(
+            task.hardware.limits, operand_dtype(task), whole, warps, stages, sides=self.sides, first=tile.rows
+        )
 
     def default(self, task: Task) -> Schedule | None:
         """The legal schedule nearest to the preferred one, and precise where the tensor cores' sums alone are not."""

@@ -25,6 +25,7 @@ SMALL = {
     "int8_dynamic_linear": {"M": 256, "N": 512, "K": 256},
     "weight_only_linear": {"M": 16, "N": 512, "K": 512},
     "grouped_matmul": {"E": 4, "M": 256, "T": 2, "N": 512, "K": 256},
+    "fused_moe": {"E": 4, "M": 256, "T": 2, "N": 256, "K": 512},
     "gated_linear": {"M": 256, "N": 512, "K": 256},
     "linear": {"M": 256, "N": 512, "K": 256, "residual": 1},
     "softmax": {"M": 512, "N": 8192},
@@ -94,7 +95,7 @@ def test_every_sketch_that_can_builds_for_an_amd_gpu(operator, folder):
             assert used.spill_bytes is not None
             assert sketch.derived(made, schedule)["shared_bytes"] <= used.shared_bytes <= 64 * 1024, str(schedule)
             assert used.threads == 64 * schedule.integer("num_warps") <= 1024
-            assert list(Path(artifact.path).glob("*.hsaco"))
+            assert list(Path(artifact.path).rglob("*.hsaco"))
 
 
 def test_what_an_amd_gpu_has_not_is_refused_with_the_reason():
@@ -116,6 +117,7 @@ def test_what_an_amd_gpu_has_not_is_refused_with_the_reason():
         "attention_decode",
         "attention_paged",
         "conv2d",
+        "fused_moe",
         "grouped_matmul",
         "int8_dynamic_linear",
         "weight_only_linear",

@@ -135,7 +135,7 @@ def test_pieces_have_memory_for_sums_peak_and_total_of_every_query():
     made = task("attention_decode", B=2, H=12, G=4, T=5, D=96, S=1000)
     launch = made.sketches[PIECES].launch(made, changed(made.default, pieces=3))
     spaces = {k: a for k, a in launch.arguments.items() if isinstance(a, WorkspaceArgument)}
-    assert spaces["partial"].words == 3 * (2 * 12 * 5) * (96 + 2)
+    assert spaces["partial"].elements == 3 * (2 * 12 * 5) * (96 + 2)
     assert spaces["counters"] == WorkspaceArgument(8, "int32")
 
 

@@ -148,7 +148,7 @@ def test_every_piece_of_k_has_steps():
         assert (pieces - 1) * math.ceil(steps / pieces) < steps
         launch = made.sketch_of(schedule).launch(made, schedule)
         size = schedule["block_m"] * schedule["block_n"]
-        rooms = launch.arguments["partial"].words // size
+        rooms = launch.arguments["partial"].elements // size
         assert rooms == (math.prod(launch.grid) if pieces > 1 else 1)
         assert launch.arguments["counters"] == WorkspaceArgument(math.prod(launch.grid) // pieces, "int32")
 

@@ -17,6 +17,12 @@ CASES = {
     ),
     "batched_matmul": ("B=3,M=64,N=40,K=64", "B=2,M=128,N=80,K=72,trans_b=1", "B=3,M=17,N=24,K=40"),
     "grouped_matmul": ("E=3,M=40,T=2,N=72,K=64", "E=5,M=3,T=1,N=24,K=40", "E=1,M=70,T=1,N=64,K=48"),
+    "fused_moe": (
+        "E=3,M=40,T=2,N=72,K=64",
+        "E=6,M=3,T=1,N=24,K=40",
+        "E=1,M=33,T=1,N=40,K=48",
+        "E=40,M=2,T=3,N=16,K=24",
+    ),
     "weight_only_linear": (
         "M=70,N=80,K=64,bits=4,group=64",
         "M=16,N=72,K=384,bits=4,group=128",
@@ -122,14 +128,25 @@ def mend_interpreter():
 def run(task, schedule, inputs, outputs):
     """Interprets one schedule."""
     import torch
-    from triton.tools.tensor_descriptor import TensorDescriptor
 
     from autotune.generators.triton import _kernel
-    from search_spaces.sketches.triton.base import DescriptorArgument, TensorArgument, WorkspaceArgument
 
     sketch = task.sketch_of(schedule)
-    launch = sketch.launch(task, schedule)
     tensors = dict(zip([t.name for t in task.operator.tensors(task.workload)], (*inputs, *outputs), strict=True))
+    assert isinstance(outputs[0], torch.Tensor)
+    shared = {}
+    for launch in sketch.launches(task, schedule):
+        interpret_kernel(_kernel(sketch, launch), launch, tensors, shared, schedule)
+
+
+def interpret_kernel(kernel, launch, tensors, shared, schedule):
+    """Interprets one kernel of a schedule; workspaces with a name are in `shared`."""
+    import torch
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from autotune.triton_kernel import constant
+    from search_spaces.sketches.triton.base import DescriptorArgument, TensorArgument, WorkspaceArgument
+
     values = {}
     for name, argument in launch.arguments.items():
         if isinstance(argument, TensorArgument):
@@ -138,11 +155,12 @@ def run(task, schedule, inputs, outputs):
             view = tensors[argument.tensor].view(argument.shape)
             values[name] = TensorDescriptor.from_tensor(view, list(argument.block))
         elif isinstance(argument, WorkspaceArgument):
-            values[name] = torch.zeros(argument.words, dtype=getattr(torch, argument.dtype))
+            space = torch.zeros(argument.elements, dtype=getattr(torch, argument.dtype))
+            values[name] = shared.setdefault(argument.name, space) if argument.name else space
+            assert values[name].shape == space.shape
         else:
             values[name] = argument.value
-    assert isinstance(outputs[0], torch.Tensor)
-    _kernel(sketch)[launch.grid](**values, **launch.constants)
+    kernel[launch.grid](**values, **{name: constant(value) for name, value in launch.constants.items()})
     for name, argument in launch.arguments.items():
         if isinstance(argument, WorkspaceArgument) and name == "counters":
             assert not values[name].any(), f"{schedule} leaves its counters in {name} as they are"
@@ -175,10 +193,11 @@ def interpret(operator, axes, dtype):
     inputs = [torch.from_numpy(values).to(getattr(torch, narrow)) for values, narrow in drawn]
     expected = task.operator.reference(workload, np, *(i.double().numpy() for i in inputs))
     for name, sketch in task.sketches.items():
-        # Gluon has no interpreter.
-        if isinstance(_kernel(sketch), GluonJITFunction):
-            continue
         for schedule in schedules(task, sketch, rng):
+            kernels = [_kernel(sketch, launch) for launch in sketch.launches(task, schedule)]
+            # Gluon has no interpreter.
+            if any(isinstance(kernel, GluonJITFunction) for kernel in kernels):
+                continue
             outputs = [poisoned(t) for t in specs if t.output]
             run(task, schedule, inputs, outputs)
             for output, right in zip(outputs, expected, strict=True):
