@@ -6,8 +6,9 @@ import numpy as np
 
 from autotune.journal import RunLog
 from autotune.trust import is_shipped
-from autotune.tune import MODELS, STRATEGIES
+from autotune.tune import STRATEGIES
 from cost_models.features import Features
+from cost_models.model import MODELS
 from cost_models.ranking import Quality, held_out
 from search_spaces import registry
 from search_spaces.errors import AutotuneError

@@ -36,14 +36,13 @@ from autotune.tuned_log import Entry, entry_of, write_tuned_log
 from autotune.tuner import Learner, Search, SearchLoop, Tracker, race
 from cost_models.context import context_of
 from cost_models.features import Features
-from cost_models.model import CostModel
+from cost_models.model import MODELS, CostModel
 from search_spaces import registry
 from search_spaces.errors import ExitCode, MissingDependency, NothingValid, OtherIdentity
 from search_spaces.schedule import Schedule
 from search_spaces.task import Task
 
 STRATEGIES = "autotune.strategies"
-MODELS = "cost_models.models"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from cost_models.features import Features
 from search_spaces.space import Schedule
 
 Floats = NDArray[np.float64]
+# The folder of cost models; a file's name is the model's.
+MODELS = "cost_models.models"
 
 
 class CostModel(ABC):

@@ -21,6 +21,8 @@ from search_spaces.errors import AutotuneError
 
 _TURN_SECONDS = 5.0
 _LOWEST_PRIORITY = 19
+# Without it the process's own priority counts only against others of its session, and the run is of another.
+_SESSION_PRIORITY = Path("/proc/self/autogroup")
 
 
 @click.command("sync")
@@ -39,11 +41,18 @@ def command(paths: tuple[Path, ...], to: str | None, experiment: str, following:
     if uri is None:
         raise AutotuneError("no MLflow store to send to", "name one with --to")
     if following:
-        os.nice(_LOWEST_PRIORITY)
+        _yield_to_others()
         follow(paths[0], partial(Store, uri, experiment), _run_ended, _say_done)
         return
     for path, sent in sync_all(paths, Store(uri, experiment), progress_output(quiet=False).print).items():
         output().print(f"{path}: {sent} records sent to {without_password(uri)}", soft_wrap=True)
+
+
+def _yield_to_others() -> None:
+    """Lowest priority for this process, and for its session where Linux shares processors out by session first."""
+    os.nice(_LOWEST_PRIORITY)
+    with suppress(OSError):
+        _SESSION_PRIORITY.write_text(str(_LOWEST_PRIORITY))
 
 
 def _say_done() -> None:

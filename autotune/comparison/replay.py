@@ -12,10 +12,10 @@ from autotune.clock import monotonic
 from autotune.comparison.trace import Floats, Trace
 from autotune.recordings.recording import Recording
 from autotune.strategies.base import Aids, Result, Strategy, TaskPrior
-from autotune.tune import MODELS, STRATEGIES
+from autotune.tune import STRATEGIES
 from autotune.tuner import Learner
 from cost_models.features import Features
-from cost_models.model import CostModel
+from cost_models.model import MODELS, CostModel
 from search_spaces import registry
 
 # What was learnt of other tasks, for the task of a recording; None where nothing is known of its kind.

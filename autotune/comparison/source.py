@@ -15,9 +15,10 @@ from autotune.environment import versions_of
 from autotune.prior import choosing
 from autotune.recordings import recording
 from autotune.strategies.base import Strategy
-from autotune.tune import MODELS, STRATEGIES
+from autotune.tune import STRATEGIES
 from autotune.tuner import Learner
 from cost_models import features
+from cost_models.model import MODELS
 from search_spaces import registry
 
 _OURS = ("autotune", "cost_models", "search_spaces")

@@ -16,7 +16,7 @@ from autotune.tracking.store import local_uri
 
 OFF = "none"
 EXPERIMENT = "autotune"
-# What the process says when the store holds all that the run left; what it then still draws, the run does not wait for.
+# What the process says when the store holds all that the run left; for models and pages made of it no run waits.
 UP_TO_DATE = "up to date"
 # What the end of a run waits for at most; what is missing then comes with `autotune sync`.
 _PATIENCE = 20.0

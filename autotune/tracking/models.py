@@ -10,8 +10,8 @@ import numpy as np
 
 from autotune.journal import RunLog
 from autotune.strategies.rl import FILE as POLICY
-from autotune.tune import MODELS
 from cost_models.features import Features
+from cost_models.model import MODELS
 from search_spaces import registry
 from search_spaces.listed import ListedSpace
 

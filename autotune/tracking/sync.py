@@ -86,7 +86,6 @@ class Sync:
         """
         self.catch_up()
         folder = journal_path(self._path).parent
-        logs = {log.runs[0].task.key: log for log in load_runs(self._path)} if self._sessions else {}
         journal = [part.path for part in parts(journal_path(self._path))]
         files = [*journal, *(folder / name for name in ATTACHED)]
         # The final race is the last that a run writes.
@@ -95,12 +94,21 @@ class Sync:
             if session.race is not None:
                 self.store.tag(session.run_id, race_tags(session.race))
             self.store.attach(session.run_id, [f for f in files if f.is_file()])
-            log = logs[session.first.task.key]
-            with tempfile.TemporaryDirectory() as scratch:
-                for model in learnt(log, folder, Path(scratch), self.store.models(session.run_id)):
-                    self.store.log_model(session.run_id, model)
             status = "KILLED" if session.race is None else "FINISHED"
             self.store.end(session.run_id, status, max(session.curve.ended, ended))
+
+    def attach_learnt(self) -> None:
+        """Logs the models of each run that lacks them, after `finish`.
+
+        Raises:
+            StoreFailed: The store failed; call again.
+        """
+        folder = journal_path(self._path).parent
+        logs = {log.runs[0].task.key: log for log in load_runs(self._path)} if self._sessions else {}
+        for key, session in self._sessions.items():
+            with tempfile.TemporaryDirectory() as scratch:
+                for model in learnt(logs[key], folder, Path(scratch), self.store.models(session.run_id)):
+                    self.store.log_model(session.run_id, model)
 
     def attach_reports(self) -> int:
         """Attaches the report of each run that lacks it, after `finish`; gives how many.
@@ -166,6 +174,7 @@ def sync_all(paths: Sequence[Path], store: Store, notice: Callable[[str], None] 
         sync = Sync(path, store)
         sent[path] = sync.catch_up()
         sync.finish()
+        sync.attach_learnt()
         try:
             sync.attach_reports()
         except MissingDependency as error:
@@ -182,7 +191,7 @@ def follow(
         path: The journal or its folder; it need not be there yet.
         open_store: Opens the store.
         wait: Waits for the next turn; True when the run has ended.
-        done: Called when the store holds all that the run left, before its report is drawn for it.
+        done: Called when the store holds all that the run left, before what it learnt is fitted, and its report drawn.
 
     Raises:
         StoreFailed: It still fails when the run has ended.
@@ -200,5 +209,6 @@ def follow(
     sync = sync or Sync(path, open_store())
     sync.finish()
     done()
+    sync.attach_learnt()
     with contextlib.suppress(MissingDependency):
         sync.attach_reports()

@@ -171,6 +171,21 @@ def test_the_process_beside_the_run_sends_everything(tmp_path):
     check_whole(uri, tmp_path / "run")
 
 
+def test_the_process_beside_the_run_gives_way_to_it(journal, tmp_path):
+    """Its session too: Linux shares processors out by session first, and nice counts within one."""
+    words = [sys.executable, "-m", "autotune", "sync", journal, "--follow", "--to", local_uri(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as process:
+        session = Path(f"/proc/{process.pid}/autogroup")
+        if not session.is_file():
+            process.kill()
+            pytest.skip("this system has no session groups")
+        while process.poll() is None and not session.read_text().endswith("nice 19\n"):
+            time.sleep(0.05)
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+        process.stdin.close()
+    assert process.returncode == 0
+
+
 @pytest.mark.faults
 def test_a_store_that_is_down_costs_the_run_nothing_but_a_line(tmp_path):
     notices = []
