@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from autotune.adapting import nearest
 from autotune.measurement import Status
 from search_spaces.errors import InvalidWorkload, NothingValid
-from search_spaces.knob import Knob
 from search_spaces.operator import Workload
-from search_spaces.schedule import Value
 from search_spaces.space import Schedule, ScheduleSpace
 from search_spaces.task import Task
 
@@ -92,18 +91,8 @@ def _chosen(space: ScheduleSpace, finalists: Sequence[Schedule]) -> dict[Schedul
     for finalist in finalists:
         if finalist.sketch in offered - covered:
             covered.add(finalist.sketch)
-            stand_in = _nearest(space, finalist)
+            # Near in its tiles too: a whole odd extent in the innermost loop, unrolled, compiles for minutes.
+            stand_in = nearest(space, finalist.sketch, finalist.knobs)
             if stand_in is not None:
                 chosen[stand_in] = finalist
     return chosen
-
-
-def _nearest(space: ScheduleSpace, schedule: Schedule) -> Schedule | None:
-    """The first legal schedule of the same sketch that is met if its own values are tried before others."""
-    sketch, own = space.sketch(schedule.sketch), schedule.knobs
-
-    def order(knob: Knob, _: Mapping[str, Value]) -> Iterable[Value]:
-        return sorted(knob.values, key=lambda value: value != own.get(knob.name))
-
-    values = sketch.descend({}, order)
-    return None if values is None else sketch.at(values)

@@ -2,6 +2,8 @@
 
     python experiments/tracking_overhead.py [REPEATS [TRIALS]]
 
+Results of other numbers of trials stay in the file.
+
 A run's own processes (search, builders, worker) and the process beside it that logs are told apart by who started them.
 Seconds of the processor say what was done whatever else the machine does; the search's own share of the clock says what
 the run waited. Writes results/tracking_overhead.json.
@@ -9,6 +11,7 @@ the run waited. Writes results/tracking_overhead.json.
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -18,14 +21,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
-from noise.recorded import write_result
+from noise.recorded import RESULTS, write_result
 
-from autotune.clock import monotonic
+from autotune.clock import monotonic, now
 from autotune.environment import read_environment
 from autotune.journal import read_journal
 from autotune.records import TrialRecord
 
-REPEATS, TRIALS = 3, 200
+REPEATS, TRIALS = 6, 200
+RESULT = RESULTS / "tracking_overhead.json"
 _TURN = 0.2
 
 
@@ -95,28 +99,27 @@ def measured(store: bool, trials: int, number: int) -> Mapping[str, float]:
 
 
 def main(repeats: int, trials: int) -> None:
-    """Measures in turns, the first of a pair changing."""
+    """Measures in pairs of one seed, the first of a pair changing."""
     found: dict[bool, list[Mapping[str, float]]] = {True: [], False: []}
     for number in range(repeats):
         for store in ((False, True), (True, False))[number % 2]:
             found[store].append(measured(store, trials, number))
             print(store, found[store][-1], flush=True)
-    medians = {
-        key: {s: statistics.median(row[key] for row in found[s]) for s in (False, True)}
-        for key in ("wall", "search", "own_cpu", "logging_cpu")
+    # By pairs, as the seeds' schedules take unlike times.
+    more = {
+        key: statistics.median(w[key] / o[key] - 1 for w, o in zip(found[True], found[False], strict=True))
+        for key in ("wall", "search", "own_cpu")
     }
-    more = {key: medians[key][True] / medians[key][False] - 1 for key in ("wall", "search", "own_cpu")}
-    write_result(
-        "tracking_overhead",
-        {
-            "environment": read_environment({}).versions,
-            "trials": trials,
-            "with": found[True],
-            "without": found[False],
-            "more": more,
-            "logging_cpu_seconds": medians["logging_cpu"][True],
-        },
-    )
+    made = {
+        "date": now().isoformat(timespec="seconds"),
+        "environment": read_environment({}).versions,
+        "with": found[True],
+        "without": found[False],
+        "more": more,
+        "logging_cpu_seconds": statistics.median(row["logging_cpu"] for row in found[True]),
+    }
+    kept = json.loads(RESULT.read_text())["by_trials"] if RESULT.is_file() else {}
+    write_result(RESULT.stem, {"by_trials": {**kept, str(trials): made}})
 
 
 if __name__ == "__main__":

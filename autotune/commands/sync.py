@@ -21,7 +21,6 @@ from search_spaces.errors import AutotuneError
 
 _TURN_SECONDS = 5.0
 _LOWEST_PRIORITY = 19
-# Without it the process's own priority counts only against others of its session, and the run is of another.
 _SESSION_PRIORITY = Path("/proc/self/autogroup")
 
 
@@ -41,18 +40,24 @@ def command(paths: tuple[Path, ...], to: str | None, experiment: str, following:
     if uri is None:
         raise AutotuneError("no MLflow store to send to", "name one with --to")
     if following:
-        _yield_to_others()
+        if not _weigh_session(_LOWEST_PRIORITY):
+            os.nice(_LOWEST_PRIORITY)
         follow(paths[0], partial(Store, uri, experiment), _run_ended, _say_done)
         return
     for path, sent in sync_all(paths, Store(uri, experiment), progress_output(quiet=False).print).items():
         output().print(f"{path}: {sent} records sent to {without_password(uri)}", soft_wrap=True)
 
 
-def _yield_to_others() -> None:
-    """Lowest priority for this process, and for its session where Linux shares processors out by session first."""
-    os.nice(_LOWEST_PRIORITY)
-    with suppress(OSError):
-        _SESSION_PRIORITY.write_text(str(_LOWEST_PRIORITY))
+def _weigh_session(priority: int) -> bool:
+    """Priority of all that this process's session does, where Linux shares processors out by session first.
+
+    There the process's own priority counts within its session alone, and the run is of another.
+    """
+    try:
+        _SESSION_PRIORITY.write_text(str(priority))
+    except OSError:
+        return False
+    return True
 
 
 def _say_done() -> None:
@@ -65,7 +70,11 @@ def _say_done() -> None:
 def _run_ended() -> bool:
     """Waits a turn, or until standard input is closed, which the run does in the end; so does its death."""
     readable, _, _ = select.select([sys.stdin], [], [], _TURN_SECONDS)
-    return bool(readable) and not sys.stdin.read(1)
+    ended = bool(readable) and not sys.stdin.read(1)
+    if ended:
+        # From here on it is the run that waits.
+        _weigh_session(0)
+    return ended
 
 
 COMMAND = command

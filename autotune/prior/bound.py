@@ -7,8 +7,8 @@ from itertools import islice
 
 import numpy as np
 
+from autotune.adapting import nearest
 from autotune.policy.policy import Policy
-from autotune.prior.adapting import nearest
 from autotune.prior.belief import Belief
 from autotune.prior.encoding import Encoding
 from autotune.prior.experience import FLOOR, Floats

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 from search_spaces.installed_text import REQUIRED, parameters_of
 from search_spaces.sketches.engines import EngineSketch, engine_tile
@@ -16,6 +15,7 @@ from search_spaces.sketches.experts import (
     most_tiles,
     second_result,
     sorted_choices,
+    ungated_result,
 )
 from search_spaces.sketches.triton.base import (
     Argument,
@@ -24,14 +24,13 @@ from search_spaces.sketches.triton.base import (
     TensorArgument,
     TritonLaunch,
     TypeConstant,
-    WorkspaceArgument,
 )
 from search_spaces.space import Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 KERNEL = "fused_moe_kernel"
 _TILE = ("block_m", "block_n", "block_k", "num_warps", "num_stages")
-_UP, _DOWN = Phase("N", "K", 1, _TILE), Phase("K", "N", 1, _TILE)
+_UP, _DOWN = Phase("N", "K", _TILE, times=2), Phase("K", "N", _TILE)
 # What is not there without quantisation, biases, a second device or an adapter: the kernels' parameters by name.
 _ABSENT: dict[str, Constant] = {
     **dict.fromkeys(("a_desc", "b_desc", "b_bias_ptr", "bias_ptr", "a_scale_ptr", "b_scale_ptr", "add_mask_ptr")),
@@ -52,8 +51,8 @@ class EngineMoe(EngineSketch, Experts):
     What sorts, gates and sums are this project's kernels in the place of the engine's compiled ones.
     """
 
-    kernel: str
     phases = (_UP, _DOWN)
+    others = (KERNELS,)
 
     def refuses(self, task: Task) -> str | None:
         """Where the engine is not installed, of an unknown version, or multiplies float32 in tf32."""
@@ -66,11 +65,6 @@ class EngineMoe(EngineSketch, Experts):
         if task.workload.dtype == "float32":
             return f"{self.package}'s kernel multiplies float32 in tf32; triton.fused_moe_tiled takes it as it is"
         return None
-
-    def sources(self) -> tuple[Path, ...]:
-        """The sketch's files, the engine's and the kernels around it."""
-        module = KERNELS.rpartition(".")[2]
-        return (*super().sources(), Path(__file__).parents[1] / "kernels" / f"{module}.py")
 
     def knobs(self, task: Task) -> tuple[Knob, ...]:
         """What a configuration file can say."""
@@ -105,9 +99,8 @@ class EngineMoe(EngineSketch, Experts):
     def launches(self, task: Task, schedule: Schedule) -> tuple[TritonLaunch, ...]:
         """Sort or count, first product, gate, second product, sum."""
         before = self._counting(task, schedule) if self.unsorted(task) else self.sorting(task, schedule)
-        products = (self._product(task, schedule, first=first) for first in (True, False))
-        up, down = products
-        return before, up, self.gating(task), down, self.summing(task)
+        down = self._product(task, schedule, first=False)
+        return before, self.launch(task, schedule), self.gating(task), down, self.summing(task)
 
     def _counting(self, task: Task, schedule: Schedule) -> TritonLaunch:
         """The kernel that says that all tiles count."""
@@ -117,8 +110,7 @@ class EngineMoe(EngineSketch, Experts):
 
     def _product(self, task: Task, schedule: Schedule, *, first: bool) -> TritonLaunch:
         given = self._given(task, schedule, first=first)
-        phase = self.phases[0 if first else 1]
-        columns = task.workload[phase.columns] * (2 if first else 1)
+        columns, _ = (_UP if first else _DOWN).extents(task)
         return TritonLaunch(
             arguments={name: value for name, value in given.items() if isinstance(value, Argument)},
             constants={name: value for name, value in given.items() if not isinstance(value, Argument)},
@@ -138,17 +130,16 @@ class EngineMoe(EngineSketch, Experts):
 
     def _passed(self, task: Task, schedule: Schedule, *, first: bool) -> dict[str, Argument | Constant]:
         """What both engines pass, under their names; integers specialised as at their own launches."""
-        n, k, rows = task.workload["N"], task.workload["K"], schedule.integer("block_m")
-        wide, deep = (2 * n, k) if first else (k, n)
+        wide, deep = (_UP if first else _DOWN).extents(task)
+        rows = schedule.integer("block_m")
         strides = {"am": deep, "ak": 1, "be": wide * deep, "bk": 1, "bn": deep, "cm": wide, "cn": 1}
         numbers = {"N": wide, "K": deep, "EM": self._tiles(task, schedule) * rows, "num_valid_tokens": choices(task)}
         numbers |= {f"stride_{name}": value for name, value in {**dict.fromkeys(_NO_STRIDES, 0), **strides}.items()}
-        both = WorkspaceArgument(choices(task) * 2 * n, task.workload.dtype, "both")
         kept = sorted_choices(task, rows)
         return {
             "a_ptr": TensorArgument("X") if first else first_result(task),
             "b_ptr": TensorArgument("W1" if first else "W2"),
-            "c_ptr": both if first else second_result(task),
+            "c_ptr": ungated_result(task) if first else second_result(task),
             "topk_weights_ptr": TensorArgument("WEIGHTS"),
             "sorted_token_ids_ptr": None if self.unsorted(task) else kept["rows"],
             "expert_ids_ptr": TensorArgument("IDS") if self.unsorted(task) else kept["experts"],

@@ -36,14 +36,20 @@ class Phase:
     Attributes:
         columns: Axis that its columns run over.
         terms: Axis that its sums run over.
-        sides: Matrices whose product with the rows a program computes.
         tile: Knobs for rows, columns, depth, warps and stages.
+        sides: Matrices whose product with the rows a program computes.
+        times: How often its columns run over their axis, one after the other.
     """
 
     columns: str
     terms: str
-    sides: int
     tile: tuple[str, str, str, str, str]
+    sides: int = 1
+    times: int = 1
+
+    def extents(self, task: Task) -> tuple[int, int]:
+        """Columns and terms."""
+        return self.times * task.workload[self.columns], task.workload[self.terms]
 
 
 def choices(task: Task) -> int:
@@ -86,8 +92,8 @@ class Experts(TiledSketch):
     def _of_product(self, task: Task, phase: Phase) -> list[Constraint]:
         limits, dtype = task.hardware.limits, task.workload.dtype
         block_m, block_n, block_k, warps, stages = phase.tile
-        widest = max(16, power_of_two(task.workload[phase.columns]))
-        terms = task.workload[phase.terms]
+        columns, terms = phase.extents(task)
+        widest = max(16, power_of_two(columns))
         made = [
             Constraint("its tile is wider than the product", (block_n,), lambda b: b <= widest),
             fits_registers(
@@ -126,7 +132,7 @@ class Experts(TiledSketch):
         """A tile of one product and the strips that it needs; the padding is that of an expert of average size."""
         bm, bn, bk, warps, stages = (schedule.integer(name) for name in phase.tile)
         limits, dtype, sides = task.hardware.limits, task.workload.dtype, phase.sides
-        columns, terms = task.workload[phase.columns], task.workload[phase.terms]
+        columns, terms = phase.extents(task)
         return Footprint(
             programs=most_tiles(task, bm) * math.ceil(columns / bn),
             warps=warps,
@@ -171,9 +177,8 @@ class Experts(TiledSketch):
         """The kernel between two products where the first has no gate."""
         width = task.workload["N"]
         block = min(_COLUMNS, power_of_two(width))
-        both = WorkspaceArgument(choices(task) * 2 * width, task.workload.dtype, "both")
         return TritonLaunch(
-            arguments={"both": both, "hidden": first_result(task)},
+            arguments={"both": ungated_result(task), "hidden": first_result(task)},
             constants={"N": width, "BLOCK": block},
             grid=(choices(task), math.ceil(width / block), 1),
             num_warps=4,
@@ -190,6 +195,11 @@ def sorted_choices(task: Task, rows: int) -> dict[str, WorkspaceArgument]:
         "experts": WorkspaceArgument(tiles, "int32", "experts"),
         "used": WorkspaceArgument(1, "int32", "used"),
     }
+
+
+def ungated_result(task: Task) -> WorkspaceArgument:
+    """What comes out of a first product without a gate: the gate's columns, then the others, a row a choice."""
+    return WorkspaceArgument(choices(task) * 2 * task.workload["N"], task.workload.dtype, "both")
 
 
 def first_result(task: Task) -> WorkspaceArgument:

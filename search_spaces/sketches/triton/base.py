@@ -126,10 +126,12 @@ class TritonSketch(Sketch):
     Class attributes:
         kernel: `module:function` of what Triton or Gluon jits; the module is imported only where Triton is used.
             A sketch in a user's own file writes `:function` for a kernel in that same file.
+        others: Modules of what `launches` names beside it.
     """
 
     generator = "triton"
     kernel: str
+    others: tuple[str, ...] = ()
 
     @abstractmethod
     def launch(self, task: Task, schedule: Schedule) -> TritonLaunch:
@@ -140,14 +142,14 @@ class TritonSketch(Sketch):
         return (self.launch(task, schedule),)
 
     def sources(self) -> tuple[Path, ...]:
-        """The sketch's file, its kernel's, and those beside that which the kernel takes functions from."""
-        module = self.kernel.partition(":")[0]
-        if not module:
-            return super().sources()
-        spec = importlib.util.find_spec(module)
-        assert spec is not None, f"{self.name}: no module {module}"
-        assert spec.origin is not None, f"{self.name}: {module} is no file"
-        return (*super().sources(), *_with_imports(Path(spec.origin), module.rpartition(".")[0]))
+        """The sketch's file, its kernels', and those beside these which the kernels take functions from."""
+        found = dict.fromkeys(super().sources())
+        for module in filter(None, (self.kernel.partition(":")[0], *self.others)):
+            spec = importlib.util.find_spec(module)
+            assert spec is not None, f"{self.name}: no module {module}"
+            assert spec.origin is not None, f"{self.name}: {module} is no file"
+            found.update(dict.fromkeys(_with_imports(Path(spec.origin), module.rpartition(".")[0])))
+        return tuple(found)
 
 
 @cache

@@ -19,8 +19,8 @@ from search_spaces.sketches.triton.base import Argument, Constant, TensorArgumen
 from search_spaces.space import Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
-_GATE = Phase("N", "K", 2, ("block_m", "block_n", "block_k", "num_warps", "num_stages"))
-_DOWN = Phase("K", "N", 1, ("block_m", "down_n", "down_k", "down_warps", "down_stages"))
+_GATE = Phase("N", "K", ("block_m", "block_n", "block_k", "num_warps", "num_stages"), sides=2)
+_DOWN = Phase("K", "N", ("block_m", "down_n", "down_k", "down_warps", "down_stages"))
 # Rows of a tile, at least and at most.
 _LEAST, _MOST = 16, 128
 
@@ -90,7 +90,7 @@ class FusedMoeTiled(Experts):
         return TritonLaunch(
             arguments=arguments,
             constants={**shape, "BLOCK_M": bm, "BLOCK_N": bn, "BLOCK_K": bk, "GROUP": schedule.integer("group")},
-            grid=(tiles * math.ceil(task.workload[phase.columns] / bn), 1, 1),
+            grid=(tiles * math.ceil(phase.extents(task)[0] / bn), 1, 1),
             num_warps=warps,
             num_stages=stages,
             kernel="" if phase is _GATE else f"{KERNELS}:down",

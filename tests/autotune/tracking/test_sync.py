@@ -171,8 +171,8 @@ def test_the_process_beside_the_run_sends_everything(tmp_path):
     check_whole(uri, tmp_path / "run")
 
 
-def test_the_process_beside_the_run_gives_way_to_it(journal, tmp_path):
-    """Its session too: Linux shares processors out by session first, and nice counts within one."""
+def test_the_process_beside_the_run_gives_way_until_the_run_waits_for_it(journal, tmp_path):
+    """As a session: Linux shares processors out by session first, and a process's priority counts within one."""
     words = [sys.executable, "-m", "autotune", "sync", journal, "--follow", "--to", local_uri(tmp_path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as process:
         session = Path(f"/proc/{process.pid}/autogroup")
@@ -181,8 +181,10 @@ def test_the_process_beside_the_run_gives_way_to_it(journal, tmp_path):
             pytest.skip("this system has no session groups")
         while process.poll() is None and not session.read_text().endswith("nice 19\n"):
             time.sleep(0.05)
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
         process.stdin.close()
+        while process.poll() is None and not session.read_text().endswith("nice 0\n"):
+            time.sleep(0.01)
+        assert process.poll() is None, "what the run then waits for is not held up"
     assert process.returncode == 0
 
 
