@@ -146,6 +146,9 @@ class Store:
             )
             self._client.log_model_artifacts(made.model_id, str(model.folder))
             self._client.finalize_logged_model(made.model_id, "READY")
+            # Without it the run's own page knows of no model.
+            entities = registry.optional("mlflow.entities", "mlflow")
+            self._client.log_outputs(run_id, [entities.LoggedModelOutput(made.model_id, int(model.tags[TRIALS]))])
             self._client.set_tag(run_id, f"{MODEL}.{model.name}", model.tags[TRIALS])
 
     def end(self, run_id: str, status: str, ended: int) -> None:

@@ -124,6 +124,8 @@ def test_what_a_run_learnt_is_logged_as_models_that_load(tmp_path):
     assert sorted((m.name, m.tags[LEARNT_FROM]) for m in models) == sorted(
         (name, trials) for name in ("cost_model", "policy") for trials in ("24", "40")
     )
+    shown = {(o.model_id, o.step) for o in run.outputs.model_outputs}
+    assert shown == {(m.model_id, int(m.tags[LEARNT_FROM])) for m in models}
     place = {(m.name, m.tags[LEARNT_FROM]): m.artifact_location for m in models}
     booster = mlflow.xgboost.load_model(place["cost_model", "40"])
     (log,) = load_runs(folder)
