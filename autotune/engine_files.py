@@ -33,10 +33,12 @@ class EngineFile(ABC):
     Class attributes:
         sketch: The kernel's.
         reader: The engine's file with the function that reads them, in its package.
+        look_up: The functions of it that are needed, the one that reads them last.
     """
 
     sketch: EngineSketch
     reader: str
+    look_up: tuple[str, ...]
 
     @property
     @abstractmethod
@@ -44,19 +46,32 @@ class EngineFile(ABC):
         """What the engine's user must know of them."""
 
     @abstractmethod
+    def device_name(self, winner: Winner) -> str:
+        """The winner's device as the engine writes it in the name of these files."""
+
+    @abstractmethod
     def place(self, winner: Winner) -> Path:
         """The file of a winner in the export; the problem and the device are in its name."""
 
     @abstractmethod
+    def asked(self, winner: Winner) -> tuple[int | None, ...]:
+        """What the function is given for a winner's problem."""
+
+    @abstractmethod
+    def names(self, winner: Winner, folder: Path) -> Mapping[str, Any]:
+        """What the functions refer to of the engine, as if the winner's device were here and `folder` configured."""
+
     def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
         """What the installed engine's function finds for a winner's problem in the export."""
-
-    def function(self, names: tuple[str, ...], found: Mapping[str, Any]) -> Any:
-        """The last of the reader's functions `names`; `found` is what they refer to beside the standard library."""
         silent = SimpleNamespace(**dict.fromkeys(_LOGGING, lambda *_, **__: None))
         standard = {"functools": functools, "json": json, "os": os, "logger": silent}
         typing = {"Any": Any, "Dict": dict, "List": list, "Tuple": tuple, "Optional": Optional}
-        return function_of(self.sketch.package, self.reader, names, {**standard, **typing, **found})
+        # Files may be looked for beside the reader's own.
+        beside = {"__file__": str(folder.resolve() / Path(self.reader).name)}
+        names = {**standard, **typing, **beside, **self.names(winner, folder)}
+        function = function_of(self.sketch.package, self.reader, self.look_up, names)
+        found: Mapping[int, Mapping[str, Any]] | None = function(*self.asked(winner))
+        return found
 
 
 class BlockFp8File(EngineFile):
@@ -67,15 +82,7 @@ class BlockFp8File(EngineFile):
     """
 
     separator: str
-    _LOOK_UP = "get_w8a8_block_fp8_configs"
-
-    @abstractmethod
-    def device_name(self, winner: Winner) -> str:
-        """The winner's device as the engine writes it in the name of these files."""
-
-    @abstractmethod
-    def names(self, winner: Winner) -> Mapping[str, Any]:
-        """What the engine's function refers to of the engine, as if the winner's device were here."""
+    look_up = ("get_w8a8_block_fp8_configs",)
 
     def place(self, winner: Winner) -> Path:
         """The weight's shape, the device and the block are in the name."""
@@ -84,28 +91,24 @@ class BlockFp8File(EngineFile):
         named = f"N={n},K={k},device_name={self.device_name(winner)},dtype=fp8_w8a8,block_shape=[{block}].json"
         return Path(CONFIGS, named)
 
-    def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
-        """It looks for files beside its own."""
-        file = {"__file__": str(folder.resolve() / Path(self.reader).name)}
-        function = self.function((self._LOOK_UP,), {**file, **self.names(winner)})
-        shape = winner.task.workload["N"], winner.task.workload["K"]
-        found: Mapping[int, Mapping[str, Any]] | None = function(*shape, BLOCK, BLOCK)
-        return found
+    def asked(self, winner: Winner) -> tuple[int | None, ...]:
+        """The weight's shape and its blocks'."""
+        return winner.task.workload["N"], winner.task.workload["K"], BLOCK, BLOCK
 
 
 class FusedMoeFile(EngineFile):
     """Files for a mixture of experts: one configuration for both products."""
 
-    _LOOK_UP = ("get_config_file_name", "get_moe_configs")
-
-    @abstractmethod
-    def device_name(self, winner: Winner) -> str:
-        """The winner's device as the engine writes it in the name of these files."""
+    look_up = ("get_config_file_name", "get_moe_configs")
 
     def name(self, winner: Winner) -> str:
         """Experts and their width on a device are in the name; neither is the model's width, nor a token's experts."""
         e, n = winner.task.workload["E"], winner.task.workload["N"]
         return f"E={e},N={n},device_name={self.device_name(winner)}.json"
+
+    def asked(self, winner: Winner) -> tuple[int | None, ...]:
+        """Experts, their width, and no dtype but the activations'."""
+        return winner.task.workload["E"], winner.task.workload["N"], None
 
 
 class EngineExporter(Exporter):

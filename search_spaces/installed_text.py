@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,14 @@ def _defined(package: str, file: str, names: tuple[str, ...]) -> tuple[Path, lis
     remedy = f"pip install --no-deps {package}"
     if path is None:
         raise MissingDependency(f"{package} is not installed, or has no {file}", remedy)
-    defined = {n.name: n for n in ast.parse(path.read_bytes()).body if isinstance(n, ast.FunctionDef)}
+    defined = _functions(path)
     absent = [name for name in names if name not in defined]
     if absent:
         raise MissingDependency(f"this version of {package} has no {absent[0]} in {file}", remedy)
     return path, [defined[name] for name in names]
+
+
+@cache
+def _functions(path: Path) -> Mapping[str, ast.FunctionDef]:
+    """By name; a sketch asks at every launch, and an engine's file is long."""
+    return {n.name: n for n in ast.parse(path.read_bytes()).body if isinstance(n, ast.FunctionDef)}

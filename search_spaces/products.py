@@ -12,6 +12,7 @@ from typing import Any
 from search_spaces.operator import Axis, Cost, Launch, Operator, TensorSpec, Workload
 
 ACTIVATIONS = ("none", "ReLU", "GELU", "SiLU")
+SILU = ACTIVATIONS.index("SiLU")
 # GELU in its tanh form, x sigmoid(GELU_SCALE (x + GELU_CUBE x^3)), as cuBLASLt's epilogue and torch's
 # `approximate="tanh"` have it.
 GELU_SCALE, GELU_CUBE = 2.0 * math.sqrt(2.0 / math.pi), 0.044715

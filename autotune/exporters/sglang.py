@@ -37,8 +37,9 @@ class _BlockFp8(BlockFp8File):
         """Blanks become underscores."""
         return _file_name(winner)
 
-    def names(self, winner: Winner) -> Mapping[str, Any]:
+    def names(self, winner: Winner, folder: Path) -> Mapping[str, Any]:
         """CUDA, outside of torch.compile."""
+        del folder
         return {
             "get_device_name": lambda: winner.entry.device.name,
             "log_info_on_rank0": lambda *_: None,
@@ -71,22 +72,16 @@ class _FusedMoe(FusedMoeFile):
         """Under the version of Triton that it was tuned with."""
         return Path(CONFIGS, f"triton_{_triton(winner).replace('.', '_')}", self.name(winner))
 
-    def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
+    def names(self, winner: Winner, folder: Path) -> Mapping[str, Any]:
         """As with the environment variable set."""
         environ = {"SGLANG_MOE_CONFIG_DIR": str(folder.resolve())}
         inference = SimpleNamespace(deterministic=SimpleNamespace(enable_deterministic_inference=False))
-        names = {
-            "__file__": str(folder.resolve() / Path(self.reader).name),
+        return {
             "os": SimpleNamespace(environ=environ, path=os.path, listdir=os.listdir),
             "triton": SimpleNamespace(__version__=_triton(winner)),
             "get_exec": lambda: inference,
             "get_device_name": lambda: winner.entry.device.name,
         }
-        function = self.function(self._LOOK_UP, names)
-        found: Mapping[int, Mapping[str, Any]] | None = function(
-            winner.task.workload["E"], winner.task.workload["N"], None
-        )
-        return found
 
 
 def _triton(winner: Winner) -> str:

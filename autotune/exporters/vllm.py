@@ -38,8 +38,9 @@ class _BlockFp8(BlockFp8File):
         """Blanks and slashes become underscores."""
         return _file_name(winner)
 
-    def names(self, winner: Winner) -> Mapping[str, Any]:
+    def names(self, winner: Winner, folder: Path) -> Mapping[str, Any]:
         """The device's name."""
+        del folder
         return {"get_device_name_as_file_name": lambda: _file_name(winner)}
 
 
@@ -67,19 +68,13 @@ class _FusedMoe(FusedMoeFile):
         """In a folder of their own, as vLLM is given one for these alone."""
         return Path(CONFIGS, _MOE, self.name(winner))
 
-    def looked_up(self, winner: Winner, folder: Path) -> Mapping[int, Mapping[str, Any]] | None:
+    def names(self, winner: Winner, folder: Path) -> Mapping[str, Any]:
         """As with the environment variable set."""
         place = str(folder.resolve() / CONFIGS / _MOE)
-        names = {
-            "__file__": str(folder.resolve() / Path(self.reader).name),
+        return {
             "envs": SimpleNamespace(VLLM_BATCH_INVARIANT=False, VLLM_TUNED_CONFIG_FOLDER=place),
             "get_device_name_as_file_name": lambda: _file_name(winner),
         }
-        function = self.function(self._LOOK_UP, names)
-        found: Mapping[int, Mapping[str, Any]] | None = function(
-            winner.task.workload["E"], winner.task.workload["N"], None
-        )
-        return found
 
 
 def _file_name(winner: Winner) -> str:

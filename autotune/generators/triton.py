@@ -86,20 +86,18 @@ class TritonGenerator(Generator):
         """
         launches, place = _sketch(task, schedule).launches(task, schedule), Path(artifact.path)
         places = [place] if len(launches) == 1 else [place / str(i) for i in range(len(launches))]
-        tensors = task.operator.tensors(task.workload)
+        tensors, foreign = task.operator.tensors(task.workload), _device_capability() != _capability(task)
         steps = []
         for launch, kept in zip(launches, places, strict=True):
             source = _source(task, schedule, launch)
-            if _device_capability() != _capability(task):
+            if foreign:
                 compiled = _compile(task, source, launch, folder / "ptx", binary_only=False)
-                with _configured(folder, binary_only=True):
-                    steps.append(Step(tensors, launch, compiled, compiled.asm["ptx"].encode() + b"\0"))
-                continue
-            group = {f.name: str(f) for f in kept.iterdir() if f.suffix in (".json", ".cubin")}
-            group = {name: path for name, path in group.items() if not name.startswith("__grp__")}
+                binary = compiled.asm["ptx"].encode() + b"\0"
+            else:
+                compiled = _kept(source, kept, folder)
+                binary = compiled.kernel
             with _configured(folder, binary_only=True):
-                compiled = registry.optional("triton.compiler", _EXTRA).CompiledKernel(source, group, kept.name)
-                steps.append(Step(tensors, launch, compiled, compiled.kernel))
+                steps.append(Step(tensors, launch, compiled, binary))
         return TritonKernel(tensors, steps)
 
     def versions(self) -> dict[str, str]:
@@ -128,6 +126,14 @@ def _built(task: Task, schedule: Schedule, launch: TritonLaunch, folder: Path) -
     if columns > _TENSOR_MEMORY:
         raise BuildError(f"needs {columns} columns of tensor memory; there are {_TENSOR_MEMORY}")
     return compiled
+
+
+def _kept(source: Any, place: Path, folder: Path) -> Any:
+    """A kernel as it was built into `place`."""
+    group = {f.name: str(f) for f in place.iterdir() if f.suffix in (".json", ".cubin")}
+    group = {name: path for name, path in group.items() if not name.startswith("__grp__")}
+    with _configured(folder, binary_only=True):
+        return registry.optional("triton.compiler", _EXTRA).CompiledKernel(source, group, place.name)
 
 
 def _binary(compiled: Any) -> Path:

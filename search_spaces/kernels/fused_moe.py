@@ -9,8 +9,9 @@ import triton.language as tl
 
 from search_spaces.kernels.epilogue import activated
 from search_spaces.kernels.matmul import tile_of
+from search_spaces.products import SILU
 
-SILU = tl.constexpr(3)
+ACTIVATION = tl.constexpr(SILU)
 
 
 @triton.jit
@@ -61,6 +62,20 @@ def count(used, ROWS: tl.constexpr):
 
 
 @triton.jit
+def tile_rows(rows, experts, tile, CHOICES: tl.constexpr, BLOCK_M: tl.constexpr):
+    """The choices of a tile, which of them are real, and their expert."""
+    choice = tl.load(rows + tile * BLOCK_M + tl.arange(0, BLOCK_M))
+    return choice, choice < CHOICES, tl.load(experts + tile).to(tl.int64)
+
+
+@triton.jit
+def store_rows(out, value, choice, real, column, WIDTH: tl.constexpr):
+    """Stores a tile's columns in the rows of its choices, as far as they are real and there."""
+    at = out + choice.to(tl.int64)[:, None] * WIDTH + column[None, :]
+    tl.store(at, value.to(out.dtype.element_ty), mask=real[:, None] & (column < WIDTH)[None, :])
+
+
+@triton.jit
 def of_rows(at, real, inside, EVEN: tl.constexpr):
     """A tile at the addresses `at`, zero where a row is not `real` or, unless `EVEN`, a column not `inside`."""
     if EVEN:
@@ -97,13 +112,11 @@ def gate(
     """One tile of SiLU(X G^T) (X U^T) a program, both products in it."""
     tile_m, tile_n = tile_of(tl.program_id(0), GROUP, 0, TILES_M, tl.cdiv(N, BLOCK_N))
     if tile_m * BLOCK_M < tl.load(used):
-        choice = tl.load(rows + tile_m * BLOCK_M + tl.arange(0, BLOCK_M))
-        real = choice < CHOICES
+        choice, real, expert = tile_rows(rows, experts, tile_m, CHOICES, BLOCK_M)
         column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
         inner = tl.arange(0, BLOCK_K)
         left = x + (choice // T).to(tl.int64)[:, None] * K + inner[None, :]
         # Columns beyond the end are read from its start, and never stored.
-        expert = tl.load(experts + tile_m).to(tl.int64)
         right = w1 + (expert * 2 * N + column % N)[None, :] * K + inner[:, None]
         gates = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         ups = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -114,9 +127,7 @@ def gate(
             ups = tl.dot(tile, of_columns(right + N * K, inside, K % BLOCK_K == 0), ups, input_precision="ieee")
             left += BLOCK_K
             right += BLOCK_K
-        out = hidden + choice.to(tl.int64)[:, None] * N + column[None, :]
-        value = (activated(gates, SILU) * ups).to(hidden.dtype.element_ty)
-        tl.store(out, value, mask=real[:, None] & (column < N)[None, :])
+        store_rows(hidden, activated(gates, ACTIVATION) * ups, choice, real, column, N)
 
 
 @triton.jit
@@ -143,12 +154,10 @@ def down(
     """
     tile_m, tile_n = tile_of(tl.program_id(0), GROUP, 0, TILES_M, tl.cdiv(K, BLOCK_N))
     if tile_m * BLOCK_M < tl.load(used):
-        choice = tl.load(rows + tile_m * BLOCK_M + tl.arange(0, BLOCK_M))
-        real = choice < CHOICES
+        choice, real, expert = tile_rows(rows, experts, tile_m, CHOICES, BLOCK_M)
         column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
         inner = tl.arange(0, BLOCK_K)
         left = hidden + choice.to(tl.int64)[:, None] * N + inner[None, :]
-        expert = tl.load(experts + tile_m).to(tl.int64)
         right = w2 + (expert * K + column % K)[None, :] * N + inner[:, None]
         sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for step in range(tl.cdiv(N, BLOCK_K)):
@@ -158,8 +167,7 @@ def down(
             left += BLOCK_K
             right += BLOCK_K
         sums *= tl.load(weights + choice, mask=real, other=0.0)[:, None]
-        out = terms + choice.to(tl.int64)[:, None] * K + column[None, :]
-        tl.store(out, sums.to(terms.dtype.element_ty), mask=real[:, None] & (column < K)[None, :])
+        store_rows(terms, sums, choice, real, column, K)
 
 
 @triton.jit
@@ -178,7 +186,7 @@ def gated(both, hidden, N: tl.constexpr, BLOCK: tl.constexpr):
     """SiLU of the first N columns times the last N, as the engines have it between their two products."""
     choice = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    value = activated(tl.load(both + choice * 2 * N + column, mask=column < N, other=0.0).to(tl.float32), SILU)
+    value = activated(tl.load(both + choice * 2 * N + column, mask=column < N, other=0.0).to(tl.float32), ACTIVATION)
     # Each is rounded before they are multiplied, as theirs are.
     value = value.to(hidden.dtype.element_ty) * tl.load(both + choice * 2 * N + N + column, mask=column < N, other=0.0)
     tl.store(hidden + choice * N + column, value.to(hidden.dtype.element_ty), mask=column < N)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-from search_spaces.errors import InvalidWorkload
-from search_spaces.operator import Axis, Content, Cost, Launch, Operator, TensorSpec, Workload
-from search_spaces.products import ACTIVATIONS, activated
-
-SILU = ACTIVATIONS.index("SiLU")
+from search_spaces.operator import Axis, Content, Cost, Launch, TensorSpec, Workload
+from search_spaces.products import SILU, activated
+from search_spaces.routed import AXES, Routed, spans
 
 
-class FusedMoe(Operator):
+class FusedMoe(Routed):
     """All that inference engines do between the router and the sum over its choices, both products included.
 
     W1 holds the rows of the gate, then those of the other product, as checkpoints and engines have them.
@@ -22,9 +19,7 @@ class FusedMoe(Operator):
     name = "fused_moe"
     summary = "OUT[M,K] = sum over t of WEIGHTS[M,t] (SiLU(X G^T) (X U^T)) W2[e]^T, e = IDS[M,t], W1[e] = G above U"
     axes = (
-        Axis("E", "experts"),
-        Axis("M", "tokens"),
-        Axis("T", "experts that each token goes to (top-k), at most E"),
+        *AXES,
         Axis("N", "width of an expert on this device: columns of W2"),
         Axis("K", "width of the model: columns of X and OUT"),
     )
@@ -35,14 +30,6 @@ class FusedMoe(Operator):
         if kind == "llvm":
             return {"E": 8, "M": 32, "T": 2, "N": 64, "K": 128, "dtype": "float32"}
         return {"E": 128, "M": 64, "T": 8, "N": 768, "K": 2048, "dtype": "bfloat16"}
-
-    def check(self, workload: Workload) -> None:
-        """A token goes to different experts."""
-        if workload["T"] > workload["E"]:
-            raise InvalidWorkload(
-                f"fused_moe: a token cannot go to T={workload['T']} of E={workload['E']} experts",
-                "choose T no larger than E",
-            )
 
     def tensors(self, workload: Workload) -> tuple[TensorSpec, ...]:
         """X, both weights, the router's choices and their weights, OUT."""
@@ -58,20 +45,13 @@ class FusedMoe(Operator):
 
     def cost(self, workload: Workload) -> Cost:
         """6 M T N K operations; each tensor once, of the weights no more experts than there are choices."""
-        e, m, t, n, k = workload.values
-        experts = min(e, m * t)
-        sizes = (s.bytes // e * experts if s.name in ("W1", "W2") else s.bytes for s in self.tensors(workload))
-        return Cost(6.0 * m * t * n * k, float(sum(sizes)))
+        _, m, t, n, k = workload.values
+        return Cost(6.0 * m * t * n * k, self.moved(workload, "W1", "W2"))
 
     def reference(self, workload: Workload, xp: Any, *inputs: Any) -> tuple[Any, ...]:
         """Expert by expert in float64."""
-        x, w1, w2, ids, weights = inputs
-        n, out = workload["N"], xp.zeros_like(x)
-        for expert in range(workload["E"]):
-            token, slot = xp.nonzero(ids == expert)
-            both = xp.matmul(x[token], w1[expert].T)
-            hidden = activated(both[:, :n], SILU, xp) * both[:, n:]
-            out[token] += xp.matmul(hidden, w2[expert].T) * weights[token, slot][:, None]
+        out = xp.zeros_like(inputs[0])
+        _add_layer(workload, xp, inputs, out)
         return (out,)
 
     def reduction_length(self, workload: Workload) -> int:
@@ -113,15 +93,10 @@ class FusedMoe(Operator):
     ) -> Mapping[str, Launch]:
         """numpy.matmul, expert by expert."""
         x, w1, w2, ids, weights = inputs
-        n = workload["N"]
 
         def layer() -> None:
             outputs[0][...] = 0
-            for expert in range(len(w1)):
-                token, slot = np.nonzero(ids == expert)
-                both = x[token] @ w1[expert].T
-                hidden = activated(both[:, :n], SILU, np) * both[:, n:]
-                outputs[0][token] += hidden @ w2[expert].T * weights[token, slot][:, None].astype(x.dtype)
+            _add_layer(workload, np, (x, w1, w2, ids, weights.astype(x.dtype)), outputs[0])
 
         return {"numpy": layer}
 
@@ -133,10 +108,8 @@ class FusedMoe(Operator):
         out, functional = outputs[0], torch.nn.functional
         n, top = workload["N"], workload["T"]
         chosen = torch.argsort(ids.flatten().long(), stable=True)
-        counts = torch.bincount(ids.flatten().long(), minlength=workload["E"]).tolist()
-        bounds = [0, *torch.tensor(counts).cumsum(0).tolist()]
-        spans = [(e, first, last) for e, (first, last) in enumerate(pairwise(bounds)) if first < last]
-        parts = [(e, chosen[first:last] // top, chosen[first:last]) for e, first, last in spans]
+        ends = torch.bincount(ids.flatten().long(), minlength=workload["E"]).cumsum(0).tolist()
+        parts = [(e, chosen[first:last] // top, chosen[first:last]) for e, first, last in spans(ends)]
         given = weights.flatten()
 
         def apart() -> None:
@@ -160,6 +133,17 @@ class FusedMoe(Operator):
         if x.is_cuda and hasattr(torch, "_grouped_mm") and x.dtype == torch.bfloat16:
             found["torch._grouped_mm"] = grouped
         return found
+
+
+def _add_layer(workload: Workload, xp: Any, inputs: Sequence[Any], out: Any) -> None:
+    """Adds the layer to `out`, expert by expert: no token goes twice to one."""
+    x, w1, w2, ids, weights = inputs
+    n = workload["N"]
+    for expert in range(workload["E"]):
+        token, slot = xp.nonzero(ids == expert)
+        both = xp.matmul(x[token], w1[expert].T)
+        hidden = activated(both[:, :n], SILU, xp) * both[:, n:]
+        out[token] += xp.matmul(hidden, w2[expert].T) * weights[token, slot][:, None]
 
 
 OPERATOR = FusedMoe()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-from search_spaces.errors import InvalidWorkload
-from search_spaces.operator import Axis, Content, Cost, Launch, Operator, TensorSpec, Workload
+from search_spaces.operator import Axis, Content, Cost, Launch, TensorSpec, Workload
+from search_spaces.routed import AXES, Routed, spans
 
 
-class GroupedMatmul(Operator):
+class GroupedMatmul(Routed):
     """R = M T rows, tokens sorted by the expert that they go to; ENDS[E] says where each expert's rows end.
 
     Groups are uneven, and one may be empty. The weights lie as torch.nn.Linear has them.
@@ -19,9 +18,7 @@ class GroupedMatmul(Operator):
     name = "grouped_matmul"
     summary = "C[R,N] = A[R,K] @ B[e,N,K]^T for the rows R = M T of each expert e, which end at ENDS[E]"
     axes = (
-        Axis("E", "experts"),
-        Axis("M", "tokens"),
-        Axis("T", "experts that each token goes to (top-k), at most E"),
+        *AXES,
         Axis("N", "rows of an expert's weights: output features"),
         Axis("K", "columns of A and of the weights: input features"),
     )
@@ -32,14 +29,6 @@ class GroupedMatmul(Operator):
         if kind == "llvm":
             return {"E": 8, "M": 128, "T": 2, "N": 256, "K": 256, "dtype": "float32"}
         return {"E": 64, "M": 4096, "T": 6, "N": 2816, "K": 2048, "dtype": "bfloat16"}
-
-    def check(self, workload: Workload) -> None:
-        """A token goes to different experts."""
-        if workload["T"] > workload["E"]:
-            raise InvalidWorkload(
-                f"grouped_matmul: a token cannot go to T={workload['T']} of E={workload['E']} experts",
-                "choose T no larger than E",
-            )
 
     def tensors(self, workload: Workload) -> tuple[TensorSpec, ...]:
         """A, B, the ends of the groups and C."""
@@ -53,10 +42,8 @@ class GroupedMatmul(Operator):
 
     def cost(self, workload: Workload) -> Cost:
         """2 R N K operations; each tensor once, of the weights no more experts than there are rows."""
-        e, m, t, n, k = workload.values
-        a, b, ends, c = self.tensors(workload)
-        weights = b.bytes // e * min(e, m * t)
-        return Cost(2.0 * m * t * n * k, float(a.bytes + weights + ends.bytes + c.bytes))
+        _, m, t, n, k = workload.values
+        return Cost(2.0 * m * t * n * k, self.moved(workload, "B"))
 
     def reference(self, workload: Workload, xp: Any, *inputs: Any) -> tuple[Any, ...]:
         """Expert by expert in float64."""
@@ -112,11 +99,10 @@ class GroupedMatmul(Operator):
     ) -> Mapping[str, Launch]:
         """Torch's grouped product on a GPU, and a product for each expert whose groups are known beforehand."""
         a, b, ends = inputs
-        bounds = [0, *(int(end) for end in ends.tolist())]
-        spans = [(n, first, last) for n, (first, last) in enumerate(pairwise(bounds)) if first < last]
+        groups = spans([int(end) for end in ends.tolist()])
 
         def apart() -> None:
-            for expert, first, last in spans:
+            for expert, first, last in groups:
                 torch.matmul(a[first:last], b[expert].t(), out=outputs[0][first:last])
 
         found: dict[str, Launch] = {"a torch.matmul an expert": apart}

@@ -12,6 +12,7 @@ from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
     buffers,
+    busy_warps,
     fits_registers,
     fits_shared,
     gpu_only,
@@ -66,11 +67,7 @@ class BlockFp8Tiled(TiledSketch):
                 lambda bm, bn, warps: 2 * bm * bn / (warps * limits.warp),
                 "num_warps",
             ),
-            Constraint(
-                "has warps without a piece of the tile",
-                ("block_m", "block_n", "num_warps"),
-                lambda bm, bn, warps: bm * bn >= warps * 16 * 8,
-            ),
+            busy_warps("block_m", "block_n", "num_warps"),
             fits_shared(limits, TILE, lambda *tile: _shared_bytes(task, *tile)),
             useful_stages(limits, ("block_k", "num_stages"), lambda b: math.ceil(k / b)),
             Constraint(

@@ -10,16 +10,18 @@ from search_spaces.operator import ITEMSIZE
 from search_spaces.operators.conv2d import Conv2d
 from search_spaces.sketches.tiles import (
     TiledSketch,
+    busy_warps,
     fits_registers,
     fits_shared,
     on_tensor_cores,
     power_of_two,
+    short_unrolled,
     useful_stages,
 )
 from search_spaces.space import Constraint, Knob, Schedule
 from search_spaces.task import Task
 
-# Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
+# Multiply-adds of a thread in a step.
 UNROLLED_LIMIT = 512
 WALKS = ("places", "channels")
 
@@ -59,11 +61,7 @@ class Convolution(TiledSketch):
                 lambda *values: math.prod(values[:-1]) / (values[-1] * limits.warp),
                 "num_warps",
             ),
-            Constraint(
-                "has warps without a piece of the tile",
-                (*tall, "block_n", "num_warps"),
-                lambda *values: math.prod(values[:-1]) >= values[-1] * 16 * 8,
-            ),
+            busy_warps(*tall, "block_n", "num_warps"),
             fits_shared(
                 limits,
                 self.room_knobs,
@@ -74,13 +72,7 @@ class Convolution(TiledSketch):
             self.order_of_tiles(task),
         ]
         if not on_tensor_cores(limits, w.dtype):
-            made.append(
-                Constraint(
-                    f"unrolls more than {UNROLLED_LIMIT} multiply-adds",
-                    (*tall, "block_n", "block_k", "num_warps"),
-                    lambda *values: math.prod(values[:-1]) <= UNROLLED_LIMIT * values[-1] * limits.warp,
-                )
-            )
+            made.append(short_unrolled(limits, UNROLLED_LIMIT, (*tall, "block_n", "block_k", "num_warps")))
         return tuple(made)
 
     def order_of_steps(self, task: Task) -> tuple[Constraint, ...]:

@@ -29,8 +29,7 @@ from search_spaces.space import Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
 KERNEL = "fused_moe_kernel"
-_TILE = ("block_m", "block_n", "block_k", "num_warps", "num_stages")
-_UP, _DOWN = Phase("N", "K", _TILE, times=2), Phase("K", "N", _TILE)
+_UP, _DOWN = Phase("N", "K", times=2), Phase("K", "N")
 # What is not there without quantisation, biases, a second device or an adapter: the kernels' parameters by name.
 _ABSENT: dict[str, Constant] = {
     **dict.fromkeys(("a_desc", "b_desc", "b_bias_ptr", "bias_ptr", "a_scale_ptr", "b_scale_ptr", "add_mask_ptr")),
@@ -88,7 +87,7 @@ class EngineMoe(EngineSketch, Experts):
         return {**tile, "num_warps": warps, "num_stages": stages, "group": group}
 
     def unsorted(self, task: Task) -> bool:
-        """Whether the engine takes each choice for a tile of its own."""
+        """Whether the engine takes each choice for a tile of its own; there are then fewer choices than experts."""
         del task
         return False
 
@@ -111,16 +110,14 @@ class EngineMoe(EngineSketch, Experts):
     def _product(self, task: Task, schedule: Schedule, *, first: bool) -> TritonLaunch:
         given = self._given(task, schedule, first=first)
         columns, _ = (_UP if first else _DOWN).extents(task)
+        rows, wide = schedule.integer("block_m"), schedule.integer("block_n")
         return TritonLaunch(
             arguments={name: value for name, value in given.items() if isinstance(value, Argument)},
             constants={name: value for name, value in given.items() if not isinstance(value, Argument)},
-            grid=(self._tiles(task, schedule) * math.ceil(columns / schedule.integer("block_n")), 1, 1),
+            grid=(most_tiles(task, rows) * math.ceil(columns / wide), 1, 1),
             num_warps=schedule.integer("num_warps"),
             num_stages=schedule.integer("num_stages"),
         )
-
-    def _tiles(self, task: Task, schedule: Schedule) -> int:
-        return choices(task) if self.unsorted(task) else most_tiles(task, schedule.integer("block_m"))
 
     def _given(self, task: Task, schedule: Schedule, *, first: bool) -> dict[str, Argument | Constant]:
         """Every parameter of the engine's kernel in its order; REQUIRED where it is of a kind unknown here."""
@@ -133,7 +130,7 @@ class EngineMoe(EngineSketch, Experts):
         wide, deep = (_UP if first else _DOWN).extents(task)
         rows = schedule.integer("block_m")
         strides = {"am": deep, "ak": 1, "be": wide * deep, "bk": 1, "bn": deep, "cm": wide, "cn": 1}
-        numbers = {"N": wide, "K": deep, "EM": self._tiles(task, schedule) * rows, "num_valid_tokens": choices(task)}
+        numbers = {"N": wide, "K": deep, "EM": most_tiles(task, rows) * rows, "num_valid_tokens": choices(task)}
         numbers |= {f"stride_{name}": value for name, value in {**dict.fromkeys(_NO_STRIDES, 0), **strides}.items()}
         kept = sorted_choices(task, rows)
         return {

@@ -10,6 +10,7 @@ from search_spaces.operator import ITEMSIZE
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
+    busy_warps,
     fits_registers,
     fits_shared,
     gpu_only,
@@ -17,9 +18,10 @@ from search_spaces.sketches.tiles import (
     operand_bytes,
     padded,
     power_of_two,
+    short_unrolled,
     useful_stages,
 )
-from search_spaces.sketches.triton.base import TensorArgument, TritonLaunch, WorkspaceArgument
+from search_spaces.sketches.triton.base import Argument, Constant, TensorArgument, TritonLaunch, WorkspaceArgument
 from search_spaces.sketches.triton.matmul_tiled import UNROLLED_LIMIT
 from search_spaces.space import Constraint, Schedule
 from search_spaces.task import Task
@@ -36,16 +38,16 @@ class Phase:
     Attributes:
         columns: Axis that its columns run over.
         terms: Axis that its sums run over.
-        tile: Knobs for rows, columns, depth, warps and stages.
         sides: Matrices whose product with the rows a program computes.
         times: How often its columns run over their axis, one after the other.
+        tile: Knobs for rows, columns, depth, warps and stages.
     """
 
     columns: str
     terms: str
-    tile: tuple[str, str, str, str, str]
     sides: int = 1
     times: int = 1
+    tile: tuple[str, str, str, str, str] = ("block_m", "block_n", "block_k", "num_warps", "num_stages")
 
     def extents(self, task: Task) -> tuple[int, int]:
         """Columns and terms."""
@@ -102,11 +104,7 @@ class Experts(TiledSketch):
                 lambda bm, bn, count: phase.sides * bm * bn / (count * limits.warp),
                 warps,
             ),
-            Constraint(
-                "has warps without a piece of the tile",
-                (block_m, block_n, warps),
-                lambda bm, bn, count: bm * bn >= count * 16 * 8,
-            ),
+            busy_warps(block_m, block_n, warps),
             fits_shared(
                 limits,
                 phase.tile,
@@ -115,13 +113,7 @@ class Experts(TiledSketch):
             useful_stages(limits, (block_k, stages), lambda b: math.ceil(terms / b)),
         ]
         if not on_tensor_cores(limits, dtype):
-            made.append(
-                Constraint(
-                    f"unrolls more than {UNROLLED_LIMIT} multiply-adds",
-                    (block_m, block_n, block_k, warps),
-                    lambda bm, bn, bk, count: phase.sides * bm * bn * bk <= UNROLLED_LIMIT * count * limits.warp,
-                )
-            )
+            made.append(short_unrolled(limits, UNROLLED_LIMIT, (block_m, block_n, block_k, warps), phase.sides))
         return made
 
     def footprint(self, task: Task, schedule: Schedule) -> Footprint:
@@ -164,27 +156,23 @@ class Experts(TiledSketch):
     def summing(self, task: Task) -> TritonLaunch:
         """The kernel that sums a token's choices."""
         tokens, terms, columns = task.workload["M"], task.workload["T"], task.workload["K"]
-        return TritonLaunch(
-            arguments={"terms": second_result(task), "out": TensorArgument("OUT")},
-            constants={"K": columns, "T": terms, "BLOCK": min(_COLUMNS, power_of_two(columns))},
-            grid=(tokens, math.ceil(columns / min(_COLUMNS, power_of_two(columns))), 1),
-            num_warps=4,
-            num_stages=1,
-            kernel=f"{KERNELS}:total",
-        )
+        arguments: dict[str, Argument] = {"terms": second_result(task), "out": TensorArgument("OUT")}
+        return _by_rows("total", arguments, {"K": columns, "T": terms}, tokens, columns)
 
     def gating(self, task: Task) -> TritonLaunch:
         """The kernel between two products where the first has no gate."""
         width = task.workload["N"]
-        block = min(_COLUMNS, power_of_two(width))
-        return TritonLaunch(
-            arguments={"both": ungated_result(task), "hidden": first_result(task)},
-            constants={"N": width, "BLOCK": block},
-            grid=(choices(task), math.ceil(width / block), 1),
-            num_warps=4,
-            num_stages=1,
-            kernel=f"{KERNELS}:gated",
-        )
+        arguments: dict[str, Argument] = {"both": ungated_result(task), "hidden": first_result(task)}
+        return _by_rows("gated", arguments, {"N": width}, choices(task), width)
+
+
+def _by_rows(
+    function: str, arguments: dict[str, Argument], constants: dict[str, Constant], rows: int, columns: int
+) -> TritonLaunch:
+    """A kernel of which each program takes a block of a row's columns."""
+    block = min(_COLUMNS, power_of_two(columns))
+    grid = (rows, math.ceil(columns / block), 1)
+    return TritonLaunch(arguments, {**constants, "BLOCK": block}, grid, 4, 1, kernel=f"{KERNELS}:{function}")
 
 
 def sorted_choices(task: Task, rows: int) -> dict[str, WorkspaceArgument]:

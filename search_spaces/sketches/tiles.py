@@ -225,6 +225,33 @@ def buffers(limits: Limits, stages: int, asynchronous: bool) -> int:
     return max(1, stages if asynchronous else stages - 1)
 
 
+def busy_warps(*knobs: str) -> Constraint:
+    """A tile with a piece of tensor cores' size for each warp; `knobs` are those of its sides and, last, the warps."""
+
+    def holds(*values: int) -> bool:
+        *sides, warps = values
+        return math.prod(sides) >= warps * 16 * 8
+
+    return Constraint("has warps without a piece of the tile", knobs, holds)
+
+
+def short_unrolled(limits: Limits, most: int, knobs: tuple[str, ...], each: int = 1) -> Constraint:
+    """Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
+
+    Args:
+        limits: The architecture's.
+        most: Multiply-adds of a thread.
+        knobs: Those whose values are multiplied with each other, and, last, the warps.
+        each: Multiply-adds for each of the product.
+    """
+
+    def holds(*values: int) -> bool:
+        *extents, warps = values
+        return each * math.prod(extents) <= most * warps * limits.warp
+
+    return Constraint(f"unrolls more than {most} multiply-adds", knobs, holds)
+
+
 def operand_bytes(
     limits: Limits, dtype: str, tile: tuple[int, int, int], warps: int, stages: int, sides: int = 1, first: int = 0
 ) -> int:

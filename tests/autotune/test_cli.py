@@ -94,22 +94,19 @@ def test_an_output_folder_that_cannot_be_made_is_refused_before_tuning(tmp_path)
     assert "choose another --out" in done.stderr
 
 
-def test_help_imports_next_to_nothing_and_lists_every_command(tmp_path):
-    done = autotune("--help", cwd=tmp_path, PYTHONPROFILEIMPORTTIME="1")
-    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
-    assert "autotune" in imported
-    heavy = {"numpy", "pandas", "sklearn", "xgboost", "mlflow", "msgspec", "torch", "triton", "tvm"}
-    assert not heavy & imported, "they belong to the commands"
+def test_help_lists_every_command(tmp_path):
+    done = autotune("--help", cwd=tmp_path)
     folder = HERE / "autotune" / "commands"
     for path in folder.glob("[a-z]*.py"):
         assert path.stem.replace("_", "-") in done.stdout
 
 
-def test_help_imports_nothing_heavy():
-    heavy = ["numpy", "tvm", "triton", "torch", "xgboost", "sklearn", "mlflow", "pandas", "rich", "scipy"]
-    code = f"import sys, autotune.cli; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=HERE)
-    assert done.stdout.strip() == "[]"
+def test_help_imports_nothing_heavy(tmp_path):
+    done = autotune("--help", cwd=tmp_path, PYTHONPROFILEIMPORTTIME="1")
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "autotune" in imported
+    heavy = {"numpy", "tvm", "triton", "torch", "xgboost", "sklearn", "mlflow", "pandas", "rich", "scipy", "msgspec"}
+    assert not heavy & imported, "they belong to the commands"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

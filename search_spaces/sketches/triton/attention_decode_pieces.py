@@ -17,6 +17,7 @@ from search_spaces.sketches.tiles import (
     padded,
     pipelined,
     power_of_two,
+    short_unrolled,
     useful_stages,
     vectors,
 )
@@ -32,7 +33,7 @@ from search_spaces.task import Task
 
 # Rows of a tensor core's product; fewer are multiplied and summed without it.
 PRODUCT_ROWS = 16
-# Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
+# Multiply-adds of a thread in a step.
 UNROLLED_LIMIT = 512
 # More programs than this a multiprocessor leave each too short a piece.
 MOST_PROGRAMS = 32
@@ -119,13 +120,7 @@ class AttentionDecodePieces(TiledSketch):
         ]
         dot = on_tensor_cores(limits, task.workload.dtype)
         if not dot:
-            made.append(
-                Constraint(
-                    f"unrolls more than {UNROLLED_LIMIT} multiply-adds",
-                    ("block_m", "block_n", "num_warps"),
-                    lambda bm, bn, warps: bm * bn * head <= UNROLLED_LIMIT * warps * limits.warp,
-                )
-            )
+            made.append(short_unrolled(limits, UNROLLED_LIMIT, ("block_m", "block_n", "num_warps"), head))
         return tuple(made)
 
     def piece_counts(self, task: Task) -> tuple[int, ...]:

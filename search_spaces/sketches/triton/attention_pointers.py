@@ -20,6 +20,7 @@ from search_spaces.sketches.tiles import (
     on_tensor_cores,
     power_of_two,
     register_caps,
+    short_unrolled,
     useful_stages,
     vectors,
     warp_group_product,
@@ -28,7 +29,7 @@ from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorA
 from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
-# Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
+# Multiply-adds of a thread in a step.
 UNROLLED_LIMIT = 1024
 # Register caps at which one more block of 4 or 8 warps finds room on a multiprocessor, and some that only steer ptxas.
 REGISTER_CAPS = (80, 96, 128, 168, 192, 224, 255)
@@ -97,13 +98,7 @@ class AttentionPointers(TiledSketch):
             ),
         ]
         if not tensor_cores:
-            made.append(
-                Constraint(
-                    f"unrolls more than {UNROLLED_LIMIT} multiply-adds",
-                    ("block_m", "block_n", "num_warps"),
-                    lambda bm, bn, warps: bm * bn * head <= UNROLLED_LIMIT * warps * limits.warp,
-                )
-            )
+            made.append(short_unrolled(limits, UNROLLED_LIMIT, ("block_m", "block_n", "num_warps"), head))
         return tuple(made)
 
     def accumulators(self, head: int, block_m: int, block_n: int, num_warps: int) -> float:

@@ -19,8 +19,8 @@ from search_spaces.sketches.triton.base import Argument, Constant, TensorArgumen
 from search_spaces.space import Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
-_GATE = Phase("N", "K", ("block_m", "block_n", "block_k", "num_warps", "num_stages"), sides=2)
-_DOWN = Phase("K", "N", ("block_m", "down_n", "down_k", "down_warps", "down_stages"))
+_GATE = Phase("N", "K", sides=2)
+_DOWN = Phase("K", "N", tile=("block_m", "down_n", "down_k", "down_warps", "down_stages"))
 # Rows of a tile, at least and at most.
 _LEAST, _MOST = 16, 128
 

@@ -28,6 +28,7 @@ from search_spaces.sketches.promotion import (
 from search_spaces.sketches.tiles import (
     Footprint,
     TiledSketch,
+    busy_warps,
     fits_registers,
     fits_shared,
     gpu_only,
@@ -36,6 +37,7 @@ from search_spaces.sketches.tiles import (
     operand_bytes,
     padded,
     power_of_two,
+    short_unrolled,
     useful_stages,
     vectors,
 )
@@ -43,7 +45,7 @@ from search_spaces.sketches.triton.base import Argument, ScalarArgument, TensorA
 from search_spaces.space import Constraint, Family, Knob, Schedule, Value
 from search_spaces.task import Task
 
-# Without tensor cores every multiply-add of a step is an instruction of its own, and compiling takes as long.
+# Multiply-adds of a thread in a step.
 UNROLLED_LIMIT = 2048
 
 
@@ -132,11 +134,7 @@ class MatmulTiled(TiledSketch):
                 lambda bm, bn, warps: self.sides * bm * bn / (warps * limits.warp),
                 "num_warps",
             ),
-            Constraint(
-                "has warps without a piece of the tile",
-                ("block_m", "block_n", "num_warps"),
-                lambda bm, bn, warps: bm * bn >= warps * 16 * 8,
-            ),
+            busy_warps("block_m", "block_n", "num_warps"),
             fits_shared(limits, self.tile_knobs, lambda *values: self.shared_bytes(task, self.tile(values))),
             useful_stages(limits, ("block_k", "num_stages"), lambda b: math.ceil(k / b)),
             Constraint(
@@ -147,13 +145,8 @@ class MatmulTiled(TiledSketch):
             *promotion_constraints(task, self.tile_knobs, self.product),
         ]
         if not on_tensor_cores(limits, operand_dtype(task)):
-            made.append(
-                Constraint(
-                    f"unrolls more than {UNROLLED_LIMIT} multiply-adds",
-                    ("block_m", "block_n", "block_k", "num_warps"),
-                    lambda bm, bn, bk, warps: self.sides * bm * bn * bk <= UNROLLED_LIMIT * warps * limits.warp,
-                )
-            )
+            unrolled = ("block_m", "block_n", "block_k", "num_warps")
+            made.append(short_unrolled(limits, UNROLLED_LIMIT, unrolled, self.sides))
         return tuple(made)
 
     def tile(self, values: Iterable[Any]) -> Tile:
